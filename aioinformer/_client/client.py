@@ -1,8 +1,7 @@
 """``Client``: the connection to one API server, opened and closed by the program.
 
 The client holds the credentials, the HTTP transport, the discovery cache and the request schedule
-of one server. Informers use it through ``lister_watcher()``, programs write through ``api()``.
-The client sends each request once, and a second time only with refreshed credentials. The
+of one server. It sends each request once, and a second time only with refreshed credentials. The
 reflector decides about retries, backoff and reconnects.
 """
 
@@ -120,14 +119,8 @@ class Client:
         rotate, and at once when the server rejects them. An OpenID Connect id-token is used but not
         renewed.
 
-        Args:
-            kubeconfig: the path of one file.
-            context: the name of a context in the file; its current context by default.
-            headers: as for ``Client``.
-            timeouts: as for ``Client``.
-            limits: as for ``Client``.
-            user_agent: as for ``Client``.
-            field_manager: as for ``Client``.
+        ``kubeconfig`` is the path of one file, ``context`` the name of a context in it; its current
+        context by default. The other arguments are those of ``Client``.
 
         Raises:
             ValueError: a header contains a control character, or its name a space or a colon; or a
@@ -156,16 +149,8 @@ class Client:
     ) -> Self:
         """Return a client with the server and credentials of a credential source.
 
-        The adapters to other client libraries use this method. Entering the client raises the
-        exceptions of ``source.load()``.
-
-        Args:
-            source: finds the credentials when the client is entered.
-            headers: as for ``Client``.
-            timeouts: as for ``Client``.
-            limits: as for ``Client``.
-            user_agent: as for ``Client``.
-            field_manager: as for ``Client``.
+        The adapters to other client libraries use this method. ``source`` is called when the client
+        is entered, which raises its exceptions. The other arguments are those of ``Client``.
 
         Raises:
             ValueError: a header contains a control character, or its name a space or a colon; or a
@@ -244,7 +229,7 @@ class Client:
     def namespace(self) -> str:
         """The namespace of the kubeconfig context or of the pod; empty if there is none.
 
-        Informers use this namespace only if the program passes it: ``SharedInformerFactory(client,
+        Informers use it only if the program passes it: ``SharedInformerFactory(client,
         namespace=client.namespace)``.
         """
         return self._namespace
@@ -266,13 +251,9 @@ class Client:
     ) -> ClientListerWatcher:
         """Return the object with which an informer lists and watches a resource.
 
-        This method needs no network, and works before the client is entered.
-
-        Args:
-            resource: the resource to read.
-            namespace: the namespace to read; all namespaces by default.
-            labels: a label selector, such as ``app=shop,tier!=cache``.
-            fields: a field selector, such as ``spec.nodeName=node-1``.
+        This method needs no network, and works before the client is entered. ``labels`` is a
+        selector such as ``app=shop,tier!=cache``, ``fields`` one such as ``spec.nodeName=node-1``.
+        Without ``namespace`` all namespaces are read.
 
         Raises:
             ValueError: a namespace is given for a cluster-scoped resource, or the namespace is not
@@ -288,10 +269,10 @@ class Client:
         """Return the reads and writes of a resource: a ``ResourceWriter`` with lists and watches.
 
         This method needs no network, and works before the client is entered. At most a hundred
-        requests for single objects run at a time. These requests wait for each other, but never for
-        lists or for the backoff of informers. Such a request is sent a second time only if the
-        server rejected its credentials and others are available. ``Timeouts`` limits the duration
-        of a single request. Lists and watches wait for their turn among those of the informers.
+        requests for single objects run at a time. They wait for each other, but never for lists or
+        for the backoff of informers, and ``Timeouts`` limits their duration. Such a request is sent
+        a second time only if the server rejected its credentials and others are available. Lists
+        and watches wait for their turn among those of the informers.
 
         Args:
             resource: a ``Resource``, or the name of a built-in resource.
@@ -433,13 +414,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class _ClientEndpoint:
-    """The sender of the requests of a ``ResourceApi``. See ``ApiEndpoint``."""
-
     source: Client
     read_response: Callable[[ApiRequest], Awaitable[bytes]]
 
     async def send(self, request: WriteRequest) -> bytes:
-        """Send a request once and return the body of a successful answer."""
         return await self.read_response(
             ApiRequest(
                 "write",

@@ -1,9 +1,6 @@
 """Adapters between aioinformer and other libraries. Each needs its library, and nothing else
 imports it.
 
-A program that has an ``ApiClient`` of kubernetes_asyncio or ``kubernetes.aio`` can use its settings
-here, in whatever way it came by them:
-
     from aioinformer.adapters.kubernetes_asyncio import client_of
 
     async with client_of(api) as client, SharedInformerFactory(client) as informers: ...

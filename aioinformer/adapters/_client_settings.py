@@ -1,15 +1,13 @@
 """Settings of another library's client, and a ``Client`` that uses them.
 
-``ExternalClient`` is the protocol: the server's URL, the certificates, the proxy and the
-``Authorization`` header. The other library's way of sending requests, which changes from one
-release to the next, plays no part. To support another library, implement the protocol and call
-``client_of_external``.
+To support another library, implement the protocol ``ExternalClient`` and call
+``client_of_external``. The other library's way of sending requests, which changes from one release
+to the next, plays no part.
 
-``GeneratedClient`` implements the protocol for kubernetes_asyncio and ``kubernetes.aio``. Both were
-made by the same code generator: an ``ApiClient`` holds a ``Configuration`` whose attributes have
-the same names in both. Only these attributes are read. ``auth_settings()`` returns the header; it
-runs the program's ``refresh_api_key_hook`` each time, so one result is shared by all requests that
-wait for it.
+``GeneratedClient`` implements the protocol for kubernetes_asyncio and ``kubernetes.aio``, which
+were made by the same code generator: an ``ApiClient`` holds a ``Configuration`` whose attributes
+have the same names in both. ``auth_settings()`` returns the header; it runs the program's
+``refresh_api_key_hook`` each time, so one result is shared by all requests that wait for it.
 """
 
 from __future__ import annotations
@@ -60,14 +58,9 @@ class TlsFiles:
     key: str | None = None
     """The path of the client certificate's key; by default the key is in the certificate's file."""
     verify: bool = True
-    """True if the server's certificate is verified."""
 
     def read_material(self) -> TlsMaterial:
-        """Read the files.
-
-        Raises:
-            OSError: a file can't be read.
-        """
+        """Read the files; raise ``OSError`` if one can't be read."""
         data = self.authority_data
         authority = data.encode() if isinstance(data, str) else data
         if authority is None and self.authority is not None:
@@ -84,14 +77,10 @@ class ExternalClient(Protocol):
     """The settings of another library's client."""
 
     @property
-    def host(self) -> str:
-        """The URL of the API server."""
-        ...
+    def host(self) -> str: ...
 
     @property
-    def tls(self) -> TlsFiles:
-        """The certificates."""
-        ...
+    def tls(self) -> TlsFiles: ...
 
     @property
     def tls_server_name(self) -> str | None:
@@ -100,9 +89,7 @@ class ExternalClient(Protocol):
 
     @property
     def proxy(self) -> str | None:
-        """The URL of a proxy, which may contain a user and a password; ``None`` for the one that
-        the environment names, if any.
-        """
+        """The URL of a proxy, maybe with a password; ``None`` for the environment's."""
         ...
 
     @property
@@ -128,11 +115,7 @@ def client_of_external(
 ) -> Client:
     """Return a client with the settings of another library's client. Enter it with ``async with``.
 
-    Args:
-        external: the other library's client. The program closes it.
-        headers: as for ``Client``.
-        timeouts: as for ``Client``.
-        limits: as for ``Client``.
+    The program closes ``external``. The other arguments are those of ``Client``.
 
     Raises:
         ValueError: a header contains a control character.
@@ -144,8 +127,6 @@ def client_of_external(
 
 @dataclass(frozen=True, slots=True)
 class _ExternalCredentialSource:
-    """A source of credentials that reads them from another library's client."""
-
     external: ExternalClient
 
     async def load(self) -> Credentials:
@@ -213,9 +194,7 @@ class ApiClient(Protocol):
         ...
 
     @property
-    def default_headers(self) -> Mapping[str, str]:
-        """The headers of every request."""
-        ...
+    def default_headers(self) -> Mapping[str, str]: ...
 
 
 def client_of(
@@ -227,13 +206,9 @@ def client_of(
 ) -> Client:
     """Return a client with the settings of ``api``. Enter it with ``async with``.
 
-    ``api`` stays the program's: it is neither closed nor used for requests.
-
-    Args:
-        api: the ``ApiClient`` of kubernetes_asyncio or kubernetes.aio.
-        headers: headers to add to its default ones.
-        timeouts: as for ``Client``.
-        limits: as for ``Client``.
+    ``api``, of kubernetes_asyncio or kubernetes.aio, stays the program's: it is neither closed nor
+    used for requests. ``headers`` are added to its default ones. The other arguments are those of
+    ``Client``.
 
     Raises:
         ValueError: a header contains a control character.
@@ -246,19 +221,17 @@ def client_of(
 
 @dataclass(frozen=True, slots=True)
 class GeneratedClient:
-    """The settings of an ``ApiClient`` of either library."""
-
     api: ApiClient
 
     @property
     def host(self) -> str:
-        """The URL of the API server."""
         return str(self.api.configuration.host)
 
     @property
     def tls(self) -> TlsFiles:
         """The certificates. ``disable_strict_ssl_verification`` is ignored: certificates are
-        verified as kubectl does, which is less strict than Python 3.13.
+        verified as
+        kubectl does, which is less strict than Python 3.13.
         """
         settings = self.api.configuration
         return TlsFiles(
@@ -271,17 +244,14 @@ class GeneratedClient:
 
     @property
     def tls_server_name(self) -> str | None:
-        """The name that the server's certificate must have, if it is not the host's."""
         return self.api.configuration.tls_server_name or None
 
     @property
     def proxy(self) -> str | None:
-        """The URL of the proxy."""
         return self.api.configuration.proxy or None
 
     @property
     def proxy_headers(self) -> Mapping[str, str]:
-        """The headers for the proxy."""
         return self.api.configuration.proxy_headers or {}
 
     @property

@@ -1,8 +1,7 @@
 """The counters and histograms that both adapters, Prometheus and OpenTelemetry, record.
 
-Events that are rare (requests, errors, processed keys) are recorded in instruments of the metrics
-system when they happen, in the event loop. The adapter makes these instruments. All else is kept in
-``Totals`` until a scrape reads the numbers.
+Rare events (requests, errors, processed keys) are recorded in instruments of the metrics system
+when they happen, in the event loop. All else is kept in ``Totals`` until a scrape.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """A counter of events that are recorded when they happen."""
-
     name: str
     """Without a prefix. Prometheus adds ``_total``."""
     unit: str
@@ -46,7 +43,6 @@ class HistogramSpec:
     help: str
     labels: Sequence[str]
     edges: Sequence[float]
-    """The edges of the buckets."""
 
 
 BY_VERB = ("informer", "verb")
@@ -134,22 +130,17 @@ HISTOGRAMS = (REQUEST_SECONDS, QUEUE_DURATION, WORK_DURATION, RECONCILE_SECONDS,
 
 
 class Instruments(Protocol):
-    """The counters and histograms of a metrics system, one for each of the above."""
+    """The counters and histograms of a metrics system, which the adapter makes."""
 
-    def count(self, counter: CounterSpec, *labels: str, amount: int = 1) -> None:
-        """Count an event. ``labels`` are the values of the counter's labels."""
-        ...
+    def count(self, counter: CounterSpec, *labels: str, amount: int = 1) -> None: ...
 
-    def time(self, histogram: HistogramSpec, seconds: float, *labels: str) -> None:
-        """Record a duration. ``labels`` are the values of the histogram's labels."""
-        ...
+    def time(self, histogram: HistogramSpec, seconds: float, *labels: str) -> None: ...
 
 
 class RecordingMetrics(Metrics):
     """``Metrics`` that are recorded in instruments, or kept until a scrape."""
 
     def __init__(self, instruments: Instruments, totals: Totals) -> None:
-        """Record rare events in ``instruments``, and keep all else in ``totals``."""
         self._instruments = instruments
         self._totals = totals
         self._counts = totals.counts
@@ -157,84 +148,65 @@ class RecordingMetrics(Metrics):
     # -- informers -----------------------------------------------------------------------------
 
     def informer_started(self, informer: str, levels: ReadLevels) -> None:
-        """Read the informer's levels at each scrape from now on."""
         self._totals.informers.add(informer, levels)
 
     def informer_ended(self, informer: str, levels: ReadLevels) -> None:
-        """Stop reading the informer's levels."""
         self._totals.informers.remove(informer, levels)
 
     def request_started(self, informer: str, verb: Verb) -> None:
-        """Count a request."""
         self._instruments.count(REQUESTS_STARTED, informer, verb)
 
     def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
-        """Count and time a request that ended."""
         self._instruments.count(REQUESTS_ENDED, informer, verb, cause)
         self._instruments.time(REQUEST_SECONDS, seconds, informer, verb)
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """Count a chunk."""
         self._counts.add_received(informer, verb, size, events)
 
     def failed(self, informer: str, phase: str, error: str) -> None:
-        """Count an abnormal end."""
         self._instruments.count(FAILURES, informer, phase, error)
 
     def other_shards(self, informer: str, count: int) -> None:
-        """Count objects of other shards."""
         self._instruments.count(OTHER_SHARD_OBJECTS, informer, amount=count)
 
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
-        """Count calls of a handler; each of several calls counts with their mean duration."""
         self._counts.add_handled(informer, listener, seconds, calls)
 
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
-        """Count a call that raised, ran out of time or was ended."""
         self._instruments.count(HANDLER_ERRORS, informer, listener, error)
 
     def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
-        """Count a call that has held the event loop."""
         self._instruments.count(BLOCKING_CALLS, informer, listener)
 
     # -- queues, controllers and groups --------------------------------------------------------
 
     def queue_started(self, queue: str, read: ReadQueue) -> None:
-        """Read the queue's statistics at each scrape from now on."""
         self._totals.queues.add(queue, read)
 
     def queue_ended(self, queue: str, read: ReadQueue) -> None:
-        """Read the queue's counts for the last time."""
         self._totals.queues.remove(queue, read)
 
     def worked(self, queue: str, waited: float, seconds: float) -> None:
-        """Time a key that was processed."""
         self._instruments.time(QUEUE_DURATION, waited, queue)
         self._instruments.time(WORK_DURATION, seconds, queue)
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
-        """Count and time a reconcile."""
         self._instruments.count(RECONCILES, controller, result)
         self._instruments.time(RECONCILE_SECONDS, seconds, controller)
 
     def reconcile_blocked(self, controller: str, seconds: float) -> None:
-        """Count a reconcile that has held the event loop."""
         self._instruments.count(BLOCKING_RUNS, controller)
 
     def leadership(self, lease: str, leads: bool) -> None:
-        """Show if this process leads."""
         self._totals.leaders[lease] = leads
 
     def shards_held(self, group: str, shards: int) -> None:
-        """Show the number of shards on which this process works."""
         self._totals.shards[group] = shards
 
     def shard_moved(self, group: str, kind: str) -> None:
-        """Count a change of one shard."""
         self._instruments.count(SHARD_MOVES, group, kind)
 
     def shard_unowned(self, group: str, seconds: float) -> None:
-        """Time a shard without an owner."""
         self._instruments.time(SHARD_UNOWNED, seconds, group)
 
     def __repr__(self) -> str:

@@ -1,12 +1,9 @@
 """Counts and gauges that the Prometheus and the OpenTelemetry adapters share.
 
-Everything that happens for each chunk and each event is counted in plain numbers that belong to
-the event loop's thread. A count takes 0.1 µs and needs no lock. Gauges (the levels of informers,
-the statistics of queues) are read at a scrape, in the thread of the scrape. A queue counts its adds
-and retries itself, so these are read at a scrape as well.
-
-The names, help texts and units stand here and in ``_recording``, so that the two adapters can't
-differ in them.
+What happens for each chunk and each event is counted in plain numbers of the event loop's thread: a
+count takes 0.1 µs and needs no lock. Gauges (the levels of informers, the statistics of queues) and
+the counts of queues are read at a scrape, in its thread. The names, help texts and units stand here
+and in ``_recording``, so that the two adapters can't differ in them.
 """
 
 from __future__ import annotations
@@ -44,7 +41,6 @@ RECEIVED_EVENTS = "Objects and events read."
 QUEUE_DEPTH = "Keys that wait in the queue."
 LEADERSHIP = "1 if this process leads under a Lease, else 0."
 HELD_SHARDS = "Shards of a group on which this process works."
-"""Help texts of what each adapter shows in its own way."""
 
 
 S = TypeVar("S", Levels, QueueStatistics)
@@ -58,7 +54,6 @@ class GaugeSpec(Generic[S]):
     unit: str
     """The unit in OpenTelemetry's notation. Prometheus has seconds and bytes in the name."""
     aggregate: Callable[[list[S]], float]
-    """Combines the numbers of those with the same label into one."""
 
 
 INFORMER_GAUGES: Mapping[str, GaugeSpec[Levels]] = {
@@ -129,7 +124,6 @@ class ReceivedTotals:
     events: int = 0
 
     def add(self, other: ReceivedTotals) -> None:
-        """Add the counts of another thread."""
         self.size += other.size
         self.events += other.events
 
@@ -143,7 +137,6 @@ class HandlerTotals:
     seconds: float = 0.0
 
     def add(self, other: HandlerTotals) -> None:
-        """Add the counts of another thread."""
         self.counts = [sum(pair) for pair in zip(self.counts, other.counts, strict=True)]
         self.seconds += other.seconds
 
@@ -158,7 +151,6 @@ class ThreadCounts:
     """
 
     def __init__(self) -> None:
-        """Start without counts."""
         self.received: dict[LabelPair, ReceivedTotals] = {}
         self.handled: dict[LabelPair, HandlerTotals] = {}
 
@@ -178,7 +170,6 @@ class ThreadLocalCounts(threading.local):
         self._handled = mine.handled
 
     def add_received(self, informer: str, verb: str, size: int, events: int) -> None:
-        """Count a chunk."""
         key = informer, verb
         totals = self._received.get(key)
         if totals is None:
@@ -187,7 +178,6 @@ class ThreadLocalCounts(threading.local):
         totals.events += events
 
     def add_handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
-        """Count calls of a handler; each of several calls counts with their mean duration."""
         key = informer, listener
         totals = self._handled.get(key)
         if totals is None:
@@ -197,7 +187,6 @@ class ThreadLocalCounts(threading.local):
 
 
 def sum_counts(parts: Iterable[dict[LabelPair, T]], empty: Callable[[], T]) -> dict[LabelPair, T]:
-    """Return the sums over all threads."""
     sums: dict[LabelPair, T] = {}
     for part in parts:
         for key, totals in part.copy().items():
@@ -216,24 +205,20 @@ class ActiveInformers:
     """
 
     def __init__(self) -> None:
-        """Start without informers."""
         self._entries: tuple[tuple[str, ReadLevels], ...] = ()
         self._write_lock = threading.Lock()
 
     def add(self, informer: str, levels: ReadLevels) -> None:
-        """Add an informer that has started."""
         with self._write_lock:
             self._entries += ((informer, levels),)
 
     def remove(self, informer: str, levels: ReadLevels) -> None:
-        """Remove an informer that has ended."""
         with self._write_lock:
             entries = list(self._entries)
             entries.remove((informer, levels))
             self._entries = tuple(entries)
 
     def read(self) -> dict[str, list[Levels]]:
-        """Return the levels of the running informers by label."""
         found: dict[str, list[Levels]] = {}
         for informer, levels in self._entries:
             found.setdefault(informer, []).append(levels())
@@ -279,8 +264,6 @@ QUEUE_COUNTERS: Mapping[str, tuple[str, Callable[[QueueStatistics], int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _QueueState:
-    """The queues in use, and the final counts of those that have ended."""
-
     reads: tuple[tuple[str, ReadQueue], ...] = ()
     ended: tuple[tuple[str, str, int], ...] = ()
 
@@ -288,23 +271,19 @@ class _QueueState:
 class ActiveQueues:
     """The queues in use, and the final counts of those that have ended.
 
-    Event loops write and scrapes read, in different threads: the record is replaced, never
-    changed, so that a reader needs no lock. A counter must not fall when a queue ends, so the
-    final count of an ended queue stays.
+    The state is replaced, never changed, as in ``ActiveInformers``. A counter must not fall when a
+    queue ends, so the final count of an ended queue stays.
     """
 
     def __init__(self) -> None:
-        """Start without queues."""
         self._state = _QueueState()
         self._write_lock = threading.Lock()
 
     def add(self, queue: str, read: ReadQueue) -> None:
-        """Add a queue that has started."""
         with self._write_lock:
             self._state = _QueueState((*self._state.reads, (queue, read)), self._state.ended)
 
     def remove(self, queue: str, read: ReadQueue) -> None:
-        """Remove a queue that has ended, and keep its counts."""
         with self._write_lock:
             reads = list(self._state.reads)
             reads.remove((queue, read))
@@ -336,26 +315,20 @@ def _sum_queue_counts(
 
 
 class Totals:
-    """Everything that is read at a scrape."""
-
     def __init__(self) -> None:
-        """Start without informers, queues and counts."""
         self.informers = ActiveInformers()
         self.queues = ActiveQueues()
         self.leaders: dict[str, bool] = {}
         """For each Lease, True if this process leads."""
         self.shards: dict[str, int] = {}
-        """The number of shards of each group on which this process works."""
         self._threads: list[ThreadCounts] = []
         self.counts = ThreadLocalCounts(self._threads)
 
     def received(self) -> Mapping[LabelPair, ReceivedTotals]:
-        """Return what was received by informer and verb."""
         # The copy is one step of the interpreter; a thread may join meanwhile.
         return sum_counts((each.received for each in self._threads.copy()), ReceivedTotals)
 
     def handled(self) -> Mapping[LabelPair, HandlerTotals]:
-        """Return the calls of handlers by informer and listener."""
         return sum_counts((each.handled for each in self._threads.copy()), HandlerTotals)
 
     def __str__(self) -> str:

@@ -5,9 +5,8 @@ hook ``refresh_api_key_hook`` runs before a request as it does in kubernetes.aio
 requests that wait for it.
 
 A connector or session that the program gave the ``ApiClient`` (``client_session_kwargs``), its
-``retries`` and its tracing are not used: aioinformer opens its own connections, and the informer
-retries. The ``load_kube_config`` of kubernetes.aio sets no hook that renews an exec plugin's token;
-``Client.connect()`` renews it.
+``retries`` and its tracing are not used. The ``load_kube_config`` of kubernetes.aio sets no hook
+that renews an exec plugin's token; ``Client.connect()`` renews it.
 """
 
 from __future__ import annotations
@@ -30,9 +29,6 @@ def model(kind: type[M]) -> Callable[[KubeObject], M]:
     The cache keeps the objects' JSON. A model is built when a program reads an object, and the last
     models are kept and shared: treat them as read-only. Equal arguments give equal functions, so
     that two parts of a program that ask for the same model share one informer.
-
-    Args:
-        kind: the model class of kubernetes.aio.
     """
     return _FromDictConverter(kind)
 

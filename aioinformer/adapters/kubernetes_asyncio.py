@@ -32,14 +32,10 @@ M = TypeVar("M")
 def model(kind: type[M], api: ApiClient) -> Callable[[KubeObject], M]:
     """Return a function that converts an object to a ``kind`` such as ``V1Pod``, for ``convert=``.
 
-    The cache keeps the objects' JSON. An object is deserialized when a program reads it, which
-    takes a millisecond or more for a pod, and the last models are kept and shared: treat them as
-    read-only. Equal arguments give equal functions, so that two parts of a program that ask for the
-    same model share one informer.
-
-    Args:
-        kind: the model class of kubernetes_asyncio.
-        api: the client whose ``deserialize`` is called. No request is sent.
+    The cache keeps the objects' JSON. An object is deserialized by ``api``, without a request, when
+    a program reads it, which takes a millisecond or more for a pod, and the last models are kept
+    and shared: treat them as read-only. Equal arguments give equal functions, so that two parts of
+    a program that ask for the same model share one informer.
     """
     return _DeserializeConverter(kind, api)
 

@@ -4,12 +4,10 @@
     async with SharedInformerFactory(client, metrics=metrics) as informers: ...
     prometheus_client.start_http_server(9090)
 
-Events that are rare (requests, errors, processed keys) are recorded in counters and histograms of
-prometheus_client when they happen, in the event loop. Events that are frequent (chunks, calls of
-handlers) are counted in plain numbers of the event loop's own thread and collected at the scrape:
-a count takes 0.1 µs instead of 0.5 µs, and no lock. Gauges, and the counts that a work queue keeps
-itself, are read at the scrape too, in the thread that serves the scrape (``start_http_server`` has
-a thread of its own).
+Rare events (requests, errors, processed keys) are recorded in counters and histograms of
+prometheus_client when they happen. Frequent ones (chunks, calls of handlers) are counted in plain
+numbers and collected at the scrape: a count takes 0.1 µs instead of 0.5 µs, and no lock. Gauges,
+and the counts that a work queue keeps itself, are read at the scrape too, in its thread.
 
 The names for queues and controllers are client-go's ``workqueue_...`` and controller-runtime's
 ``controller_runtime_...`` with the prefix ``aioinformer_`` and the same units. A dashboard for
@@ -17,8 +15,8 @@ these needs only a rename.
 
 Needs ``prometheus_client`` (the extra ``prometheus``). Its multiprocess mode is rejected, because
 that mode adds up files that the processes write at each change, and nothing can be read at the
-scrape there. Each process has its own caches, so the metrics of each process should be scraped: run
-one worker in each pod, or serve one port for each process.
+scrape there. Each process has its own caches, so scrape each process: run one worker in each pod,
+or serve one port for each process.
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ __all__ = ["PrometheusMetrics"]
 PREFIX = "aioinformer_"
 
 MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable that switches on prometheus_client's multiprocess mode, in which the
-files of several processes are added up."""
+"""The variable that switches on prometheus_client's multiprocess mode."""
 
 
 class PrometheusMetrics(RecordingMetrics):
@@ -110,24 +107,17 @@ class PrometheusMetrics(RecordingMetrics):
         super().__init__(_PrometheusInstruments(chosen), totals)
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics of the registry, for a server of the program's own.
+        """Return the metrics of the registry and their content type, for a server of the program's
+        own.
 
-        An ``Operator`` with a ``port`` serves them as ``/metrics``.
-
-        Args:
-            accept: the ``Accept`` header of the scrape, which chooses between Prometheus' text
-                format and OpenMetrics.
-
-        Returns:
-            The body and its content type.
+        ``accept``, the ``Accept`` header of the scrape, chooses between Prometheus' text format and
+        OpenMetrics. An ``Operator`` with a ``port`` serves them as ``/metrics``.
         """
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
 
 
 class _PrometheusInstruments:
-    """The counters and histograms of prometheus_client."""
-
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counters = {
             each.name: Counter(PREFIX + each.name, each.help, each.labels, registry=registry)
@@ -153,8 +143,6 @@ class _PrometheusInstruments:
 
 
 class _Collector:
-    """A prometheus_client collector of everything that is read at the scrape."""
-
     def __init__(self, totals: Totals) -> None:
         self._totals = totals
 
@@ -165,7 +153,6 @@ class _Collector:
         yield from _group_metrics({}, {})
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their values of now."""
         totals = self._totals
         yield from _informer_metrics(totals.informers.read(), totals.received(), totals.handled())
         yield from _queue_metrics(*totals.queues.read())

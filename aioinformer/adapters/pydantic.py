@@ -5,8 +5,8 @@
     pods = informers.informer("pods", convert=model(Pod))  # SharedInformer[Pod]
 
 The cache keeps the objects' JSON, and an object is validated when a program reads it. So an invalid
-object is found late: the read raises ``ModelMismatch``. The text of that error contains no value of
-the object, since a value may be a secret.
+object is found late: the read raises ``ModelMismatch``, whose text contains no value of the object,
+since a value may be a secret.
 
 A ``msgspec.Struct`` with ``model=`` is validated when it is received, in a tenth of the time.
 """
@@ -50,11 +50,8 @@ def model(kind: type[M]) -> Callable[[KubeObject], M]:
     """Return a function that converts an object to a ``kind``.
 
     Equal arguments give equal functions, so that two parts of a program that ask for the same model
-    share one informer.
-
-    Args:
-        kind: the model. pydantic receives the whole object as JSON, with ``kind`` and
-            ``apiVersion``.
+    share one informer. pydantic receives the whole object as JSON, with ``kind`` and
+    ``apiVersion``.
     """
     return _PydanticConverter(kind)
 
@@ -71,11 +68,7 @@ class _PydanticConverter(Generic[M]):
         return f"model({self.__name__})"
 
     def __call__(self, obj: KubeObject) -> M:
-        """Return the model of ``obj``.
-
-        Raises:
-            ValueError: the object doesn't fit the model.
-        """
+        """Return the model of ``obj``; raise ``ValueError`` if it doesn't fit."""
         try:
             return self.kind.model_validate_json(with_type_meta(obj))
         except ValidationError as error:

@@ -1,59 +1,32 @@
 """All exceptions that aioinformer raises on purpose.
 
 Foreign exceptions (of aiohttp, ssl, msgspec, yaml) are mapped to one of these where they enter the
-library, and are kept as ``__cause__``. So a program needs to know only the exceptions of this page.
-A wrong argument that the signature already forbids stays a ``TypeError`` or ``ValueError``. No
-message contains a credential: messages are built from hosts, paths, names and the server's
-``Status``.
+library, and are kept as ``__cause__``. A wrong argument that the signature already forbids stays a
+``TypeError`` or ``ValueError``. No message contains a credential: messages are built from hosts,
+paths, names and the server's ``Status``.
 
     InformerError
     ├── UsageError                 the program requested something impossible
-    │   ├── ConfigurationError     no usable kubeconfig, context or in-cluster files
-    │   ├── InvalidSelector        a label or field selector that doesn't parse
-    │   ├── InvalidPath            a path into an object that doesn't parse
-    │   ├── PathMismatch           a strict path doesn't fit the object
-    │   ├── UnknownResource        no resource of that name
-    │   │   └── AmbiguousResource  several groups have one; ``candidates`` lists full names
-    │   ├── UnwatchableResource    the resource can't be listed and watched
-    │   ├── NotSynced              the cache was read before its initial list was complete
-    │   ├── IndexFailed            the function of an index raised at an object
-    │   ├── NotComparable          a resourceVersion that can't be compared with others
-    │   └── NotRunning             the informer, stream or factory has ended, or was not started
+    │   ├── ConfigurationError, InvalidSelector, InvalidPath, PathMismatch, UnwatchableResource,
+    │   │   NotSynced, IndexFailed, NotComparable, NotRunning
+    │   └── UnknownResource
+    │       └── AmbiguousResource
     ├── FetchError                 a request failed; ``phase`` is its purpose
     │   ├── ServerError            the API server answered with an error; see ``status``
     │   │   ├── BadRequest, Unauthorized, Forbidden, NotFound, Conflict, Invalid
-    │   │   │   └── AlreadyExists  a 409 for which reading again does not help
-    │   │   ├── Expired            the resourceVersion or continue token is too old (410)
-    │   │   ├── TooManyRequests    429
-    │   │   └── ServerFailure      5xx
+    │   │   │   └── AlreadyExists  a Conflict for which reading again does not help
+    │   │   └── Expired (410), TooManyRequests (429), ServerFailure (5xx)
     │   ├── TransportError         the network did not carry the request or the response
-    │   │   ├── ConnectionFailed   no connection: refused, unknown host, TLS
-    │   │   ├── ConnectionLost     the connection broke during the response
-    │   │   └── RequestTimedOut    no response within the time allowed
-    │   ├── ResourceMoved          the resource is served in another version now
-    │   ├── ServerRewound          the server was restored from a backup
+    │   │   └── ConnectionFailed, ConnectionLost, RequestTimedOut
+    │   ├── ResourceMoved, ServerRewound
     │   └── ProtocolError          the response is not that of a Kubernetes API server
-    │       ├── LineTooLong        a watch event is longer than the limit
-    │       └── UnexpectedObject   an object of another kind or namespace
-    ├── HandlerTimeout             a call of a handler took longer than its ``timeout=``
-    ├── HandlerCancelled           a handler raised a CancelledError without being cancelled
-    ├── ObjectDecodeError          the body of a cached object is not valid JSON
-    ├── ModelMismatch              an object doesn't fit ``model=``, or ``convert=`` raised
-    ├── TransformFailed            ``transform=`` raised at an object
-    ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
-    ├── AlreadyOwned               an object has another controller already
-    ├── SyncTimeout                ``wait_synced`` timed out; names the informers and reasons
-    ├── CacheWaitTimeout           the cache did not reach an awaited state in time
-    ├── CacheDiffers               a verification found differences from the server
-    ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
-    ├── QueueShutDown              a work queue was shut down, and is empty
-    ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
-    ├── CleanupFailed              a controller's cleanup raised a PermanentError; it is retried
-    ├── PermanentError             raised by a reconciler: no retry before the object changes
-    ├── TemporaryError             raised by a reconciler: retried after a time of its own
-    ├── LeadershipLost             the lease was lost, and the body under it was cancelled
-    ├── ShardLost                  a write to an object whose shard another replica may hold
-    └── ShutdownIncomplete         a task did not end in the time allowed for leaving
+    │       └── LineTooLong, UnexpectedObject
+    ├── HandlerTimeout, HandlerCancelled, ListenerOverflow                 handlers and streams
+    ├── ObjectDecodeError, ModelMismatch, TransformFailed, NotCached       objects
+    ├── SyncTimeout, CacheWaitTimeout, CacheDiffers                        the cache
+    ├── QueueShutDown, ReconcileTimeout, CleanupFailed, AlreadyOwned       controllers
+    ├── PermanentError, TemporaryError                                     raised by a reconciler
+    └── LeadershipLost, ShardLost, ShutdownIncomplete                      the process
 
 Example::
 

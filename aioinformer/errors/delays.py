@@ -1,7 +1,4 @@
-"""The delay before another run of a key, which results and errors of reconcilers carry.
-
-The check is below both, so that a wrong delay is an error where a reconciler writes it.
-"""
+"""The delay before another run of a key, checked where a reconciler writes it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Errors of requests, with their purpose and the server's ``Status``.
-
-The reflector's state machine decides about the next request after each of these errors.
-"""
+"""Errors of requests, with their purpose and the server's ``Status``."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ Phase = Literal["credentials", "discovery", "list", "watch", "write"]
 class Status(Struct, frozen=True):
     """The API server's description of an error: its ``v1.Status`` object.
 
-    A plain-text response, which a server sends for a missing custom resource, becomes a Status with
-    an empty ``reason`` and the text as ``message``.
+    A plain-text response, as for a missing custom resource, becomes a Status with an empty
+    ``reason`` and the text as ``message``.
     """
 
     code: int
@@ -56,13 +53,12 @@ class Status(Struct, frozen=True):
     reason: str = ""
     """The machine-readable reason, such as ``Expired``; empty if the server gave none."""
     message: str = ""
-    """The server's sentence."""
     details: Mapping[str, Any] = {}
     """The ``details`` as received: name, kind, causes, retryAfterSeconds."""
     retry_after: float | None = None
     """Seconds to wait, from the ``Retry-After`` header or ``details.retryAfterSeconds``."""
     continue_token: str = ""
-    """A new token for the (inconsistent) rest of an expired list (recording 62)."""
+    """A token for the rest of an expired list, which is inconsistent with its beginning."""
 
     @property
     def causes(self) -> list[dict[str, Any]]:
@@ -163,9 +159,9 @@ class RequestTimedOut(TransportError):
 
 
 class ResourceMoved(FetchError):
-    """The server serves a resource in another version than the one that was read.
+    """The server serves a resource in another ``version`` than the one that was read.
 
-    The informer reads the resource in that version from then on. ``version`` names it.
+    The informer reads the resource in that version from then on.
     """
 
     def __init__(self, resource: str, version: str) -> None:
@@ -180,8 +176,7 @@ class ResourceMoved(FetchError):
 class ServerRewound(FetchError):
     """The server shows an older state than before, because it was restored from a backup.
 
-    The informer lists all objects again and compares them by content. ``resource_version`` is the
-    version of that list.
+    The informer lists all objects again, at ``resource_version``, and compares them by content.
     """
 
     def __init__(self, resource: str, resource_version: str) -> None:
@@ -234,8 +229,8 @@ def server_error(
     """Return the exception for a server's ``status``.
 
     The reason takes precedence over the code for ``Expired`` and ``Gone``, because an ERROR event
-    may have either (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``). The reason also
-    distinguishes the two errors with code 409.
+    may have either (client-go's ``apierrors.IsResourceExpired`` and ``IsGone``), and distinguishes
+    the two errors with code 409.
     """
     fallback = ServerFailure if status.code >= 500 else ServerError
     made = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, fallback)

@@ -38,8 +38,8 @@ class HandlerTimeout(InformerError, TimeoutError):
 class HandlerCancelled(InformerError):
     """A handler raised a CancelledError without being cancelled, or cancelled its own task.
 
-    Other exceptions that are not an ``Exception`` are wrapped as well. ``__cause__`` is the raised
-    exception, which is wrapped because a bare CancelledError would end a task silently.
+    ``__cause__`` is the raised exception, or another one that is not an ``Exception``. A bare
+    CancelledError would end a task silently.
     """
 
 
@@ -48,7 +48,7 @@ class ObjectDecodeError(InformerError):
 
     The metadata that the cache needs were readable, so the object is cached under its key. The
     error is raised when the body is decoded; ``path`` is the invalid part, or empty for the whole
-    body. The handler that accessed the body is not at fault.
+    body.
     """
 
     def __init__(self, message: str, *, key: str, resource_version: str, path: str = "") -> None:
@@ -59,8 +59,6 @@ class ObjectDecodeError(InformerError):
 
 
 class _ConversionFailure(InformerError):
-    """The base of errors in the conversion of one object."""
-
     def __init__(self, message: str, *, key: str, resource_version: str) -> None:
         super().__init__(message)
         self.key = key
@@ -72,8 +70,7 @@ class ModelMismatch(_ConversionFailure):
 
     ``__cause__`` is the exception of the model or of ``convert=``. With ``model=`` the object is
     rejected when it is received: the cached version stays, and the object is listed in
-    ``health.rejected``. With ``convert=`` the error is raised where the program accesses the
-    object.
+    ``health.rejected``. With ``convert=`` the program's access to the object raises the error.
     """
 
 
@@ -91,9 +88,8 @@ class AlreadyOwned(InformerError):
 class NotCached(InformerError, KeyError):
     """``lister[key]`` of an object that the cache lacks. ``lister.get(key)`` returns ``None``.
 
-    ``NotCached`` is a ``KeyError``, as for any mapping, and not a ``NotFound``, which is the answer
-    of an API server: the server may have the object, in a later state or outside of the cached
-    scope.
+    It is a ``KeyError``, as for any mapping, and not a ``NotFound``, which is the answer of an API
+    server: the server may have the object, in a later state or outside of the cached scope.
     """
 
     def __init__(self, resource: object, key: object) -> None:
@@ -113,8 +109,7 @@ class SyncTimeout(InformerError, TimeoutError):
     """``wait_synced`` timed out, or ``Cluster.settled``.
 
     ``unsynced`` maps the name of each informer that is not synced to its health, or each part of a
-    program that is not settled to what is left to be done. The message shows
-    five of them and the number of the others.
+    program that is not settled to what is left to be done. The message shows five of them.
     """
 
     def __init__(
@@ -128,11 +123,10 @@ class SyncTimeout(InformerError, TimeoutError):
 
 
 class CacheWaitTimeout(InformerError, TimeoutError):
-    """The cache did not reach an awaited state within the ``timeout=`` of the call.
+    """``wait_for``, ``wait_until`` or ``verify`` did not see the awaited state within ``timeout=``.
 
-    ``wait_for``, ``wait_until`` and ``verify`` raise this error. The message contains the
-    informer's health. ``resource_version`` is the version up to which the cache has applied all
-    changes.
+    The message contains the informer's health. ``resource_version`` is the version up to which the
+    cache has applied all changes.
     """
 
     def __init__(self, message: str, *, resource_version: str) -> None:
@@ -156,8 +150,7 @@ class CacheDiffers(InformerError):
 class ListenerOverflow(InformerError):
     """A listener with ``overflow="error"`` had more pending events than its ``limit``.
 
-    The changes of two pending lists are an overflow as well. The listener was ended, and no more
-    events are delivered to it.
+    The changes of two pending lists are an overflow as well. The listener was ended.
     """
 
     def __init__(self, name: str, *, limit: int) -> None:
@@ -192,9 +185,9 @@ class PermanentError(InformerError):
     The controller doesn't retry the key: it runs again at the next event other than a resync, such
     as a change of the object or of an object that it owns, or at ``trigger``. Meanwhile the key is
     listed in ``health.failing`` with ``permanent=True``, and a Warning Event with the reason
-    ``PermanentError`` is recorded on the object, if the controller has an ``EventRecorder``. The
-    counterpart of controller-runtime's ``TerminalError``. A cleanup that raises it is retried
-    nevertheless, since nothing else would ever start the cleanup again.
+    ``PermanentError`` is recorded on the object, if the controller has an ``EventRecorder``. It is
+    controller-runtime's ``TerminalError``. A cleanup that raises it is retried nevertheless, since
+    nothing else would start the cleanup again.
     """
 
 
@@ -204,11 +197,11 @@ class TemporaryError(InformerError):
         raise TemporaryError("the bucket is being created", requeue_after=30)
         raise TemporaryError("the quota is used up", requeue_after=timedelta(minutes=5))
 
-    The exception is the counterpart of ``Result(requeue_after=...)`` for code that is deep below
-    the reconciler, and of kopf's ``TemporaryError(delay=...)``. Other than after a ``Result``, the
-    run counts as failed: the key is listed in ``health.failing``, and ``failure_condition=`` shows
-    the message. The log has a warning without a traceback. An event of the object starts a run
-    earlier. A cleanup may raise it too.
+    It is ``Result(requeue_after=...)`` for code that is deep below the reconciler, and kopf's
+    ``TemporaryError(delay=...)``. Other than after a ``Result``, the run counts as failed: the key
+    is listed in ``health.failing``, and ``failure_condition=`` shows the message. The log has a
+    warning without a traceback. An event of the object starts a run earlier. A cleanup may raise it
+    too.
 
     Args:
         message: the reason, for the log and for users.
@@ -238,10 +231,9 @@ class CleanupFailed(InformerError):
 
 
 class ShardLost(InformerError):
-    """A write was not sent, because this member of a group doesn't hold the shard of the object.
+    """A write was not sent: this member of a group doesn't hold the ``shard`` of the object.
 
     The shard was given to another member, or the Lease of this member wasn't renewed in time.
-    Nothing was sent. ``shard`` is the number of the shard.
 
     Example::
 

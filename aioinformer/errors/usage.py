@@ -1,7 +1,6 @@
 """Errors of the calling program: wrong arguments, wrong order of calls, wrong configuration.
 
-Repeating the call does not help with any of these. ``InformerError``, the base of all errors of
-this library, is defined here because each module of errors imports it.
+``InformerError`` is defined here because each module of errors imports it.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class AmbiguousResource(UnknownResource):
 
 
 class UnwatchableResource(UsageError):
-    """The resource can't be listed and watched, such as reviews and some metrics.
-
-    ``lacks`` are the missing verbs.
-    """
+    """The resource can't be listed and watched, such as reviews; it lacks the verbs ``lacks``."""
 
     def __init__(self, message: str, *, lacks: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -84,8 +80,8 @@ class NotSynced(UsageError):
 class IndexFailed(UsageError):
     """The function of an index raised an exception, which is the ``__cause__``.
 
-    If the index is new, the index doesn't exist; the cache and its other indexes are unchanged. If
-    the index exists, the object is rejected: the cached version stays, and the object is listed in
+    A new index doesn't exist then; the cache and its other indexes are unchanged. With an existing
+    index, the object is rejected: the cached version stays, and the object is listed in
     ``health.rejected``. ``index`` is the name of the index, ``key`` the object at which the
     function raised.
     """

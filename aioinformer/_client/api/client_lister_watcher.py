@@ -25,17 +25,11 @@ __all__ = ["ClientListerWatcher"]
 class RequestSender(Protocol):
     """The part of a ``Client`` that is used."""
 
-    def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
-        """Send a GET. Return the open response."""
-        ...
+    def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]: ...
 
-    async def cluster_identity(self) -> ClusterIdentity:
-        """Return the identity of the cluster."""
-        ...
+    async def cluster_identity(self) -> ClusterIdentity: ...
 
-    async def served(self, resource: Resource) -> Resource | None:
-        """Return the resource as the server serves it now, or ``None``."""
-        ...
+    async def served(self, resource: Resource) -> Resource | None: ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,7 +38,6 @@ class ClientListerWatcher:
 
     client: RequestSender
     resource: Resource
-    """The resource that is read."""
     namespace: str | None
     """The namespace; ``None`` for all."""
     selectors: Mapping[str, str]
@@ -54,11 +47,9 @@ class ClientListerWatcher:
     watch_lists: bool = True
     """True if WatchLists may be requested. A server that has none answers with an error."""
     metadata_only: bool = False
-    """True to ask for ``PartialObjectMetadata`` instead of whole objects."""
 
     @property
     def path(self) -> str:
-        """The URL path of the collection."""
         return self.resource.path(self.namespace)
 
     @property
@@ -68,7 +59,6 @@ class ClientListerWatcher:
         return {"namespace": self.namespace or "", **self.selectors, **metadata}
 
     async def cluster_identity(self) -> ClusterIdentity:
-        """Return the identity of the client's cluster."""
         return await self.client.cluster_identity()
 
     @asynccontextmanager
@@ -87,9 +77,7 @@ class ClientListerWatcher:
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[ResponseStream]:
-        """Request a stream of changes when it is this reader's turn, and open the response.
-
-        Leaving the context closes the connection.
+        """Request a stream of changes when it is this reader's turn; leaving closes the connection.
 
         Raises:
             FetchError: any response but 200, or none (phase ``watch``).
@@ -111,21 +99,14 @@ class ClientListerWatcher:
         return await self.lane.wait_for_answer(timeout)
 
     async def discover(self) -> Resource | None:
-        """Return the resource as the server serves it now. See ``Client.served``.
-
-        Raises:
-            FetchError: discovery failed (phase ``discovery``).
-            NotRunning: the client is not open.
-        """
+        """Read ``Client.served`` when it is this reader's turn; raise what it raises."""
         async with self.lane.acquire(DiscoveryRequest()):
             return await self.client.served(self.resource)
 
     def with_resource(self, resource: Resource) -> ClientListerWatcher:
-        """Return a copy for another API version of the resource."""
         return replace(self, resource=resource)
 
     def with_metadata_only(self) -> ClientListerWatcher:
-        """Return a copy that asks for ``PartialObjectMetadata``."""
         return replace(self, metadata_only=True)
 
     def with_list_options(self, options: Mapping[str, str]) -> ClientListerWatcher:

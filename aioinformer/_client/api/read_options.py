@@ -10,7 +10,7 @@ __all__ = ["ListKeywords", "LogKeywords", "WatchKeywords"]
 
 
 class WatchKeywords(TypedDict, total=False):
-    """The keywords of a watch, and of a list too."""
+    """The keywords of a watch and of a list."""
 
     labels: LabelChoice
     """A label selector, such as ``app=shop,tier!=cache``."""
@@ -23,8 +23,6 @@ class WatchKeywords(TypedDict, total=False):
 
 
 class ListKeywords(WatchKeywords, total=False):
-    """The keywords of a list."""
-
     resource_version: str
     """``""``: the newest state, by a consistent read (default). ``"0"``: any state, from the
     server's cache: cheap, and perhaps some seconds old. Another version: a state that is not older.
@@ -34,7 +32,7 @@ class ListKeywords(WatchKeywords, total=False):
 
 
 class LogKeywords(TypedDict, total=False):
-    """The keywords of a log, by the names of the API's query parameters in Python's spelling."""
+    """The keywords of a log: the API's query parameters in Python's spelling."""
 
     container: str
     """The container; needed if the pod has several."""

@@ -1,14 +1,12 @@
 """The scheduler of one client's informers: few initial lists at once, restarts one after the other.
 
-A reflector sends a request when its own backoff allows it, and enters ``ReflectorLane.acquire`` to
-do so. There the request waits, if it must: for one of the slots for initial lists, until a
-``Retry-After`` has passed, for a token if it follows a failure. Every wait is first come, first
-served, and a waiter that is cancelled takes neither slot nor token along. A reflector's read of
-discovery passes here as well. Single requests of the program don't: it is the restart of many
-informers that overloads a server.
+A reflector's request waits in ``ReflectorLane.acquire`` for one of the slots for initial lists,
+until a ``Retry-After`` has passed, and, if it follows a failure, for a token. Every wait is first
+come, first served, and a waiter that is cancelled takes neither slot nor token along. Single
+requests of the program don't wait here: it is the restart of many informers that overloads a
+server.
 
-``RequestScheduler`` knows no HTTP, so that a cluster in memory gets the same behaviour
-(``ClusterSource``).
+``RequestScheduler`` knows no HTTP, so that a cluster in memory (``ClusterSource``) behaves equally.
 """
 
 from __future__ import annotations
@@ -27,39 +25,29 @@ __all__ = ["ReflectorLane", "RequestScheduler"]
 log = logging.getLogger("aioinformer.traffic")
 
 PAGE_SLOT_SECONDS = 1.0
-"""Seconds for which a slot is kept after a page, for the next page. Without this time every page of
-one list would let another list begin, and all of them would be half done at once."""
+"""Seconds for which a slot is kept for the list's next page. Without this time every page would let
+another list begin, and all of them would be half done at once."""
 
 
 class RequestScheduler:
     """The limits that the informers of one client share. A scheduler belongs to one event loop."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        """Create a scheduler; no running loop is needed.
-
-        Args:
-            limits: the numbers.
-        """
         self.limits = limits or Limits()
         self.limiter = ServerLimiter(self.limits)
-        """The state of the token bucket and of the server."""
         self.waiting = 0
-        """The number of requests that wait."""
         self.initial_lists = 0
-        """The number of initial lists that are being read."""
         self._list_slots = asyncio.Semaphore(self.limits.lists)
         self._token_lock = asyncio.Lock()
         self._answer = asyncio.Event()
         """Set at the next answer of the server, and then replaced."""
 
     def create_lane(self) -> ReflectorLane:
-        """Return the lane of one reflector, whose requests follow each other."""
         return ReflectorLane(self)
 
     # -- slots ---------------------------------------------------------------------------------
 
     async def acquire_list_slot(self) -> ListSlot:
-        """Wait for a slot for an initial list."""
         self.waiting += 1
         try:
             await self._list_slots.acquire()
@@ -76,13 +64,11 @@ class RequestScheduler:
     # -- Retry-After and tokens ----------------------------------------------------------------
 
     async def wait_permitted(self, request: AnyRequest, failures: int) -> None:
-        """Wait until a request may be sent.
+        """Wait until ``request`` may be sent.
 
-        Args:
-            request: the request.
-            failures: the number of failures when the request began to wait. If there were more
-                since, the request needs a token: requests that waited while the server went down
-                must not all be sent when the server is back.
+        If the server has failed more often than the ``failures`` at the beginning of the wait, the
+        request needs a token: requests that waited meanwhile must not all be sent when the server
+        is back.
         """
         self.waiting += 1
         try:
@@ -108,11 +94,7 @@ class RequestScheduler:
     # -- answers -------------------------------------------------------------------------------
 
     async def wait_for_answer(self, timeout: float) -> bool:
-        """Wait until the server answers a request, for ``timeout`` seconds at most.
-
-        Returns:
-            True if the server answered; False if the time passed.
-        """
+        """Wait until the server answers; return False if ``timeout`` seconds pass first."""
         answer = self._answer
         try:
             async with asyncio.timeout(timeout):
@@ -122,12 +104,10 @@ class RequestScheduler:
         return True
 
     def record_success(self) -> None:
-        """Record that the server has answered a request with 200."""
         self.limiter.record_success()
         self._end_waits()
 
     def _end_waits(self) -> None:
-        """End the waits for an answer, since the server has answered."""
         answer, self._answer = self._answer, asyncio.Event()
         answer.set()
 
@@ -235,7 +215,6 @@ class ListSlot:
         self._release_timer: asyncio.TimerHandle | None = None
 
     def release_after(self, seconds: float) -> None:
-        """Release the slot after ``seconds`` from now at the latest."""
         if self.cancel_release():
             self._release_timer = asyncio.get_running_loop().call_later(seconds, self.release)
 
@@ -257,14 +236,12 @@ class ListSlot:
 
 
 def _reads_initial_list(request: AnyRequest) -> bool:
-    """Return True if the response carries an initial list, or a page of one."""
     if isinstance(request, WatchRequest):
         return request.initial
     return isinstance(request, ListRequest) and not request.freshness_check
 
 
 def _starts_initial_list(request: AnyRequest) -> bool:
-    """Return True if the request is the first one of an initial list."""
     if isinstance(request, WatchRequest):
         return request.initial
     return isinstance(request, ListRequest) and not request.continue_token

@@ -1,8 +1,7 @@
 """``ResourceApi``: reads and writes of one resource, for a program of its own.
 
-``WriteRequestBuilder`` builds the requests for single objects and decodes their answers. Lists and
-watches are those of an informer without its cache. ``ApiEndpoint`` is the only part that differs
-between a server and a cluster in memory.
+Lists and watches are those of an informer without its cache. ``ApiEndpoint`` is the only part that
+differs between a server and a cluster in memory.
 """
 
 from __future__ import annotations
@@ -51,9 +50,7 @@ class ApiEndpoint(Protocol):
     """The sender of requests: a client, or a cluster in memory."""
 
     @property
-    def source(self) -> Source:
-        """The source of lists and watches."""
-        ...
+    def source(self) -> Source: ...
 
     async def send(self, request: WriteRequest) -> bytes:
         """Send a request once and return the body of a successful answer.
@@ -80,8 +77,8 @@ class ResourceApi:
 
     It is a ``ResourceWriter``, which documents ``get``, ``create``, ``update``, ``patch``,
     ``apply`` and ``delete``. Lists and watches share the client's limits and credentials with its
-    informers. A request that fails for a reason that may pass is repeated for lists and watches
-    only, since a write that is sent twice may take effect twice.
+    informers. Only lists and watches repeat a request that fails for a reason that may pass: a
+    write that is sent twice may take effect twice.
     """
 
     builder: WriteRequestBuilder
@@ -110,9 +107,8 @@ class ResourceApi:
     ) -> ObjectList[Any]:
         """Return all objects, or the selected ones, in one list.
 
-        The server is asked for pages, so that no answer is large, and the list is complete when all
-        of them were read. For objects in the order of their pages, as they arrive, see ``pages``.
-        For a list that is needed again and again, an informer's cache is cheaper by far.
+        The list is read page by page, so that no answer is large. See ``pages`` for objects as they
+        arrive. For a list that is needed again and again, an informer's cache is cheaper by far.
 
         Args:
             model: the type of the objects, which msgspec builds; ``KubeObject`` by default.
@@ -145,9 +141,7 @@ class ResourceApi:
     ) -> AsyncGenerator[ObjectList[Any]]:
         """Return an async iterator over the pages of a list: memory for one page at a time.
 
-        Args:
-            model: as for ``list``.
-            **options: see ``ListKeywords``.
+        The arguments are those of ``list``.
 
         Raises:
             Expired: the server has forgotten the state of the first page, some minutes after it.
@@ -178,8 +172,7 @@ class ResourceApi:
         """Return the changes after a version, as an async iterator to use inside ``async with``.
 
         The watch resumes after lost connections and replaces silent ones, without a gap and without
-        a repetition, as an informer's does. A watch has no cache: an event has no old state, and a
-        program that needs the current objects uses an informer.
+        a repetition, as an informer's does. It has no cache: an event has no old state.
 
         Args:
             resource_version: the version to begin after, such as that of an ``ObjectList``. Empty
@@ -241,7 +234,7 @@ class ResourceApi:
 
         Args:
             key: the object's key, or its name where this API has a namespace.
-            subresource: ``status``, for example, to read that view of the object.
+            subresource: the view to read, such as ``status``.
         """
         return await self._send(self.builder.get(key, subresource), self.builder.decode)
 
@@ -307,13 +300,8 @@ class ResourceApi:
         """Delete all objects of the namespace, or the selected ones.
 
         The server deletes one object after the other, so some may be deleted when the request
-        fails. Wait for the end with ``informer.wait_until_all(deleted, ...)``.
-
-        Args:
-            labels: a label selector.
-            fields: a field selector.
-            propagation: as for ``delete``.
-            grace_period: as for ``delete``.
+        fails. Wait for the end with ``informer.wait_until_all(deleted, ...)``. ``propagation`` and
+        ``grace_period`` are those of ``delete``.
 
         Raises:
             InvalidSelector: ``labels`` or ``fields`` don't parse.
@@ -369,11 +357,8 @@ class ResourceApi:
         """Open the log of a pod's container, and yield an async iterator over its lines.
 
         Lines have no line ends. Bytes that are no UTF-8 are replaced. A followed log ends when the
-        container ends or the connection is lost; nothing is resumed.
-
-        Args:
-            key: the pod's key, or its name where this API has a namespace.
-            **options: see ``LogKeywords``.
+        container ends or the connection is lost; nothing is resumed. The options are
+        ``LogKeywords``.
 
         Raises:
             BadRequest: the pod has several containers, and ``container`` doesn't name one; or the

@@ -25,7 +25,6 @@ class Scale:
     selector: str
     """A label selector for the pods, in text form; empty if the server doesn't say."""
     resource_version: str
-    """The version of the scaled object."""
 
 
 class _ScaleMetadata(Struct, rename="camel"):
@@ -52,11 +51,7 @@ _decode = Decoder(_ScaleBody).decode
 
 
 def decode_scale(body: bytes) -> Scale:
-    """Return the ``Scale`` in an answer.
-
-    Raises:
-        ProtocolError: the answer is something else.
-    """
+    """Return the ``Scale`` in an answer; raise ``ProtocolError`` for anything else."""
     try:
         found = _decode(body)
     except (DecodeError, UnicodeDecodeError) as error:
@@ -74,7 +69,7 @@ def decode_scale(body: bytes) -> Scale:
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
-    """Yield the lines of a text as they are completed, the last one also without a line end."""
+    """Yield each line as it is completed, and the last one also without a line end."""
     parts = list[bytes]()  # of the line under way
     async for chunk in chunks:
         *lines, tail = chunk.split(b"\n")

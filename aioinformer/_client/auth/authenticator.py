@@ -1,10 +1,9 @@
 """``Authenticator``: the credentials of each request, and new ones after a rejection.
 
-A server answers 401 when it no longer accepts a token or certificate, for example because the token
-was revoked or the server's keys were changed. The source of the credentials is then called once per
-outage, whatever the age of the credentials, and the request is sent a second time. After a failed
-TLS handshake the certificates are read again. Each of these steps has a time limit, because a hung
-file system must not keep an informer waiting for ever.
+A server answers 401 when it no longer accepts a token or certificate. The source of the credentials
+is then called once per outage, whatever the age of the credentials, and the request is sent a
+second time. After a failed TLS handshake the certificates are read again. Each step has a time
+limit, because a hung file system must not keep an informer waiting for ever.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ plugin per request."""
 
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
-    """The credentials of one request."""
-
     header: str = field(repr=False)
     """The ``Authorization`` header; empty for none."""
     tls: ssl.SSLContext | None
@@ -37,15 +34,8 @@ class RequestCredentials:
 
 
 class Authenticator:
-    """The current credentials, with their refresh after a rejection."""
-
     def __init__(self, credentials: Credentials, *, timeout: float) -> None:
-        """Create the authenticator.
-
-        Args:
-            credentials: the source of headers and TLS contexts.
-            timeout: the maximum seconds that a request waits for its credentials.
-        """
+        """Create the authenticator. A request waits ``timeout`` seconds for credentials."""
         self._credentials = credentials
         self._timeout = timeout
         self._refresh_allowed_at = 0.0
@@ -62,11 +52,7 @@ class Authenticator:
             return await self._request_credentials()
 
     async def refresh_after_401(self, rejected: RequestCredentials) -> RequestCredentials | None:
-        """Return new credentials after a 401, or ``None`` if there are none.
-
-        Raises:
-            FetchError: as for ``current_credentials``.
-        """
+        """Return new credentials, or ``None`` for none; raise as ``current_credentials``."""
         async with self._enforce_timeout(), self._lock:
             current = await self._request_credentials()
             if current != rejected:  # another request has caused a refresh meanwhile
@@ -81,11 +67,7 @@ class Authenticator:
     async def refresh_after_tls_failure(
         self, failed: RequestCredentials
     ) -> RequestCredentials | None:
-        """Return new credentials after a failed TLS handshake, or ``None`` if there are none.
-
-        Raises:
-            FetchError: as for ``current_credentials``.
-        """
+        """Return new credentials, or ``None`` for none; raise as ``current_credentials``."""
         tls = self._credentials.tls
         if tls is None:
             return None

@@ -1,9 +1,8 @@
 """``Credentials`` of one API server, and the protocols of their sources.
 
 A ``CredentialSource`` finds the credentials once, when a client is entered. ``Authorization`` and
-``Tls`` are called before every request, since tokens and certificates rotate. This module contains
-the forms that never change, and ``ExplicitServer``, the source for a server that the program
-names. No repr of this module shows a secret.
+``Tls`` are called before every request, since tokens and certificates rotate. No repr of this
+module shows a secret.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class Authorization(Protocol):
 
         Args:
             rejected: the header that the server has just rejected with 401. The header is then
-                refreshed whatever its age; the same header as a result means that there is no
-                other one.
+                refreshed whatever its age; the same header as a result means that there is no other
+                one.
 
         Raises:
             FetchError: the header can't be refreshed now (phase ``credentials``).
@@ -93,19 +92,18 @@ class Credentials:
     origin: str = ""
     """The file and context of the credentials, for messages; empty if the program gave them."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Further headers of every request: the impersonation headers of a kubeconfig's user."""
+    """The impersonation headers of a kubeconfig's user, for every request."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "server", self.server.with_query(None).with_fragment(None))
 
     @property
     def description(self) -> str:
-        """The server's URL with the file and context that name it, for messages."""
+        """The server's URL, and the file and context that name it, for messages."""
         server = str(self.server).rstrip("/")
         return f"{server} ({self.origin})" if self.origin else server
 
     async def aclose(self) -> None:
-        """End the background refresh."""
         await self.authorization.aclose()
         if self.tls is not None:
             await self.tls.aclose()
@@ -134,25 +132,19 @@ class FixedAuthorization:
     value: str = field(default="", repr=False)
 
     async def header(self, *, rejected: str | None = None) -> str:
-        """Return the header."""
         return self.value
 
-    async def aclose(self) -> None:
-        """Do nothing: there is no background refresh."""
+    async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedTls:
-    """A TLS context that never changes."""
-
     value: ssl.SSLContext
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
-        """Return the context."""
         return self.value
 
-    async def aclose(self) -> None:
-        """Do nothing: there is no background refresh."""
+    async def aclose(self) -> None: ...
 
 
 # -- an explicit server ------------------------------------------------------------------------
@@ -162,12 +154,8 @@ class FixedTls:
 class ExplicitServer:
     """A server and credentials that the program names.
 
-    Args:
-        server: the URL of the API server.
-        token: a bearer token; empty for none.
-        tls: the trusted certificates and the client certificate. By default the system's trusted
-            certificates are used, and no client certificate.
-        environment: the environment variables, which may name a proxy.
+    By default there is no token and no client certificate, and the system's certificates are
+    trusted. ``environment`` may name a proxy.
 
     Raises:
         ValueError: the token contains a space or a control character.
@@ -226,10 +214,7 @@ def parse_server_url(text: str) -> URL:
 
 
 def _displayable_url(text: str, url: URL) -> str:
-    """Return the text of a URL for a message, or only its host if the text may contain a secret.
-
-    A user and password come before an ``@``, and some programs put a token into the query.
-    """
+    """Return a URL for a message: only its host if it may contain a password or query."""
     if "@" not in text and "?" not in text:
         return repr(text)
     return f"the given URL of {url.host}" if url.host else "the given text"

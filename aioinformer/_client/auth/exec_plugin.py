@@ -1,17 +1,13 @@
 """``ExecPlugin``: credentials from a credential plugin that the kubeconfig names.
 
-Kubernetes calls these programs client-go credential plugins. A plugin receives the description of
-the cluster in ``$KUBERNETES_EXEC_INFO`` and prints an ``ExecCredential`` with a token, a client
-certificate, or both, and optionally their expiry. This module doesn't use kubernetes_asyncio's
-``ExecProvider``, which deadlocks on a plugin with long diagnostics, repeats these diagnostics in
-full, runs the plugin for every request, and supports a token or a certificate but not both.
+A plugin receives the description of the cluster in ``$KUBERNETES_EXEC_INFO`` and prints an
+``ExecCredential`` with a token, a client certificate, or both, and optionally their expiry.
+kubernetes_asyncio's ``ExecProvider`` deadlocks on long diagnostics, repeats them in full, runs the
+plugin for every request, and supports a token or a certificate but not both.
 
-A plugin gets no terminal and no input, because a library inside a service has none. Its
-diagnostics may contain secrets, so messages show only the redacted last line.
-
-The process can neither block the loop nor outlive its deadline. The library reads stdout and stderr
-as they arrive, so that the process never blocks on a full pipe. The process gets a session of its
-own, so that its child processes are killed with it.
+A plugin gets no terminal and no input. Its diagnostics may contain secrets, so messages show only
+the redacted last line. Its outputs are read as they arrive, so that it never blocks on a full pipe.
+It has a session of its own, so that its child processes are killed with it.
 """
 
 from __future__ import annotations
@@ -43,7 +39,6 @@ RETRY_DELAY = 10.0
 """Seconds between a failed run and the next one: each of many informers would start a run."""
 
 TERMINAL_HINT = "run it in a terminal to see what is wrong: perhaps a login has expired"
-"""Hint for a plugin that fails without diagnostics."""
 
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """Supported versions of the protocol. Kubernetes 1.24 removed v1alpha1."""
@@ -52,7 +47,7 @@ RENEWAL_FRACTION = 0.2
 """The fraction of a credential's life that is left when the credential is refreshed."""
 
 MAX_RENEWAL_LEAD = 120.0
-"""Maximum seconds of life that are left then. Otherwise a token that is valid for an hour would be
+"""Maximum seconds that are left then. Otherwise a token that is valid for an hour would be
 refreshed after 48 minutes."""
 
 SECRET_FLAG_WORDS = ("secret", "token", "password", "key")
@@ -64,21 +59,14 @@ SECRET_FLAG_WORDS = ("secret", "token", "password", "key")
 
 @dataclass(frozen=True, slots=True)
 class PluginCommand:
-    """The command line and the environment of a plugin."""
-
     version: str
-    """The version of the protocol."""
     argv: tuple[str, ...] = field(repr=False)
-    """The program and its arguments."""
     variables: Mapping[str, str] = field(repr=False)
-    """Variables to add to the environment."""
     cluster_info: Mapping[str, Any] | None = field(repr=False)
-    """The description of the cluster for the plugin; ``None`` if the plugin doesn't request one."""
+    """The cluster, for the plugin; ``None`` if the plugin doesn't request it."""
     install_hint: str
-    """The kubeconfig's instruction for the installation of the plugin."""
 
     def build_environment(self) -> dict[str, str]:
-        """Return the complete environment of the plugin."""
         spec: dict[str, Any] = {"interactive": False}
         if self.cluster_info is not None:
             spec["cluster"] = self.cluster_info
@@ -101,11 +89,7 @@ class PluginCommand:
 def parse_exec_section(
     section: Mapping[str, Any], cluster_info: Mapping[str, Any]
 ) -> PluginCommand:
-    """Parse the ``exec`` section of a kubeconfig's user.
-
-    Args:
-        section: the section; a command with a path must be absolute.
-        cluster_info: the description of the cluster for plugins that request one.
+    """Parse the ``exec`` section of a kubeconfig's user. A command with a path must be absolute.
 
     Raises:
         ConfigurationError: the section is incomplete, or requires a terminal.
@@ -155,15 +139,14 @@ class ExecPlugin:
     origin: str
     """The file and context that name the plugin, for messages."""
     timeout: float = PLUGIN_TIMEOUT
-    """Maximum seconds of a run."""
     _failure: str = field(default="", init=False)
     _retry_at: float = field(default=0.0, init=False)
 
     async def __call__(self) -> TokenGrant:
         """Run the plugin and return its credentials.
 
-        For ``RETRY_DELAY`` seconds after a failed run the same failure is raised again without
-        another run.
+        For ``RETRY_DELAY`` seconds after a failed run the same failure is raised without another
+        run.
 
         Raises:
             FetchError: the plugin can't be run, fails, or prints no usable credentials.
@@ -224,7 +207,6 @@ class ExecPlugin:
 
 
 def _parse_credential(output: bytes, version: str) -> Mapping[str, Any]:
-    """Return the status of the ``ExecCredential`` in a plugin's output."""
     printed = _parse_json(output)
     if not isinstance(printed, dict):
         raise ValueError("printed no ExecCredential")
@@ -295,17 +277,14 @@ MAX_STDERR_BYTES = 2048
 """Bytes kept of the diagnostics, whose last line names the failure."""
 
 STDOUT_FD = 1
-"""The file descriptor of the standard output."""
 
 PIPE_CLOSE_DELAY = 0.5
-"""Seconds after the end of a process before its pipes are closed. A child process that it has left
-running may keep them open."""
+"""Seconds after the end of a process before its pipes are closed, which a child process that still
+runs may keep open."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """The exit code and the outputs of a process."""
-
     exit_code: int
     """The exit code; negative for the signal that ended the process."""
     stdout: bytes = field(repr=False)
@@ -317,18 +296,11 @@ class ProcessResult:
 async def run_process(
     command: tuple[str, ...], environment: Mapping[str, str], timeout: float
 ) -> ProcessResult:
-    """Run a program without input and wait for its end.
-
-    A cancellation kills the process.
-
-    Args:
-        command: the program and its arguments.
-        environment: the complete environment.
-        timeout: the seconds after which the process is killed.
+    """Run a program without input and wait for its end. A cancellation kills the process.
 
     Raises:
         OSError: the program can't be started.
-        TimeoutError: the process was killed.
+        TimeoutError: the process was killed after ``timeout`` seconds.
     """
     async with asyncio.timeout(timeout):
         starting = asyncio.create_task(
@@ -364,7 +336,6 @@ async def _start_process(
 async def _stop_process(
     transport: asyncio.SubprocessTransport, collector: _OutputCollector
 ) -> None:
-    """Kill a running process, and wait until the system has reported its end."""
     if transport.get_returncode() is None:
         # The process may have ended already, or run as another user.
         with suppress(ProcessLookupError, PermissionError):
@@ -383,8 +354,6 @@ def _kill_process(transport: asyncio.SubprocessTransport) -> None:
 
 
 class _OutputCollector(asyncio.SubprocessProtocol):
-    """A protocol that collects the outputs of a process."""
-
     def __init__(self) -> None:
         self.stdout = bytearray()
         self.stderr = bytearray()

@@ -1,9 +1,8 @@
 """Impersonation headers: ``as``, ``as-uid``, ``as-groups`` and ``as-user-extra`` of a kubeconfig.
 
-A user with the permission to impersonate may send requests in the name of another user, whom the
-headers name. kubernetes_asyncio doesn't read these keys. Without them, a program would see, or be
-denied, other objects than kubectl with the same file. The names of the headers and the spelling of
-an extra's key follow client-go (``transport/round_trippers.go``).
+kubernetes_asyncio doesn't read these keys. Without them, a program would see, or be denied, other
+objects than kubectl with the same file. The names of the headers and the spelling of an extra's key
+follow client-go (``transport/round_trippers.go``).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """``run_in_thread``: blocking work in a daemon thread for which no pool and no exit has to wait.
 
 Credentials are stored in files, and a file system may hang: NFS without its server, a FIFO without
-a writer. A thread that hangs can't be stopped. The threads of asyncio's and anyio's pools are
-joined when the loop or the interpreter ends, so a program that has given up could not exit. Also,
-these pools are small: all their threads may run endpoints of a web service that wait for the very
-cache whose credentials are being read. Therefore each call gets a daemon thread of its own, at a
-cost of some tens of microseconds.
+a writer. The threads of asyncio's and anyio's pools are joined when the loop or the interpreter
+ends, so a program that has given up could not exit. These small pools may also be full of a web
+service's endpoints that wait for the very cache whose credentials are being read. Therefore each
+call gets a daemon thread of its own, at a cost of some tens of microseconds.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ async def run_in_thread(function: Callable[[], T]) -> T:
 
 
 def _capture_outcome(function: Callable[[], T]) -> Callable[[asyncio.Future[T]], None]:
-    """Call ``function`` and return a function that sets its result or exception on a future."""
     try:
         result = function()
     except BaseException as error:  # noqa: BLE001 - raised by the task that awaits the future

@@ -1,9 +1,8 @@
 """``Proxy``: the proxy in front of a server, from a URL or from the environment.
 
-client-go uses a proxy that the environment names unless the kubeconfig has a ``proxy-url``, in a
-pod as well. ``find_environment_proxy`` does the same, by the rules of Go (package ``httpproxy``).
-aiohttp's ``trust_env`` would also read ``.netrc``, and Python's rules for ``$NO_PROXY`` know no
-CIDR and no loopback address.
+As in client-go, the environment names the proxy unless the kubeconfig has a ``proxy-url``, by the
+rules of Go (package ``httpproxy``). aiohttp's ``trust_env`` would also read ``.netrc``, and
+Python's rules for ``$NO_PROXY`` know no CIDR and no loopback address.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class Proxy:
     """An HTTP proxy and the credentials for it."""
 
     url: URL
-    """The URL of the proxy without user and password, because aiohttp shows this URL in the repr of
-    its exceptions."""
+    """The URL without user and password, because aiohttp shows it in the repr of its exceptions."""
     authorization: str = field(default="", repr=False)
     """The ``Proxy-Authorization`` header; empty for none."""
     variable: str = ""
@@ -43,7 +41,7 @@ class Proxy:
 
     @property
     def description(self) -> str:
-        """The proxy's host and port, with the variable that names it, for messages."""
+        """The proxy's host and port, and the variable that names it, for messages."""
         name = f"the proxy {host_and_port(self.url)}"
         return f"{name} (from ${self.variable})" if self.variable else name
 
@@ -115,7 +113,6 @@ def _needs_proxy(server: URL, exceptions: list[str]) -> bool:
 
 
 def _matches(entry: str, host: str, address: IpAddress | None, port: str) -> bool:
-    """Return True if an entry of ``$NO_PROXY`` means a server."""
     if entry == "*":
         return True
     if "/" in entry:

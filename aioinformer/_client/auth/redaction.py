@@ -1,11 +1,10 @@
 """Removal of secrets from texts and exceptions.
 
 A debugging proxy, or an echo server at the wrong address, sends the headers of a request back in
-its error page, and this page becomes the message of an exception. The library can't know which of
-the program's headers are secret (``X-Api-Key``, a cookie, ``Impersonate-User``). So a ``Redactor``
-hides all of them except a few that identify nobody. The diagnostics of an exec plugin may contain
-secrets that were never given to this library; ``redact_diagnostics`` hides the words that look like
-secrets.
+its error page, which becomes the message of an exception. The library can't know which of the
+program's headers are secret, so a ``Redactor`` hides all of them except a few that identify nobody.
+The diagnostics of an exec plugin may contain secrets that this library doesn't know;
+``redact_diagnostics`` hides the words that look like secrets.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ __all__ = [
 REDACTED = "[credential]"
 
 PUBLIC_HEADERS = frozenset({"accept", "accept-encoding", "user-agent", "host"})
-"""Headers that may be shown."""
 
 SCHEME_HEADERS = frozenset({"authorization", "proxy-authorization"})
 """Headers whose first word is not secret, such as ``Bearer``."""
@@ -63,10 +61,7 @@ def describe_place(error: BaseException, *, without: str) -> str:
     """Return where an exception of the program was raised, such as ``at shop.py:12``.
 
     The place is shown instead of the exception if its text, and so its traceback, may hold secrets.
-
-    Args:
-        error: the caught exception.
-        without: the file that has called the program, which is no place in it.
+    ``without`` is the file that has called the program.
     """
     places = [
         f"at {PurePath(frame.f_code.co_filename).name}:{line}"
@@ -109,11 +104,6 @@ class Redactor:
     """A filter that hides the values of headers, in each spelling that a response may contain."""
 
     def __init__(self, headers: Iterable[tuple[str, str]]) -> None:
-        """Create the redactor.
-
-        Args:
-            headers: the headers of the request, by name and value.
-        """
         secrets = {secret for name, value in headers for secret in _header_secrets(name, value)}
         found = {spelling for secret in secrets for spelling in _iter_spellings(secret)}
         # The longest first, because one spelling may be a part of another.
@@ -121,7 +111,6 @@ class Redactor:
         self._pattern = re.compile("|".join(map(_spelling_pattern, self._spellings)) or r"(?!)")
 
     def redact_complete(self, text: str) -> str:
-        """Return a complete text without the secrets."""
         return self._pattern.sub(REDACTED, text)
 
     def redact_prefix(self, text: str) -> str:
@@ -141,11 +130,7 @@ class Redactor:
         return f"{self.redact_prefix(head)}{TRUNCATION_MARK}"
 
     def redact_error(self, error: BaseException) -> None:
-        """Hide the secrets in an exception and in its causes, in place.
-
-        The arguments, the text attributes and the server's Status are redacted, which are what a
-        traceback and a repr show.
-        """
+        """Hide the secrets in all that a traceback or repr shows of an exception, in place."""
         for each in iter_related(error):
             each.args = tuple(self._redact_argument(argument) for argument in each.args)
             for name in TEXT_ATTRIBUTES:
@@ -160,10 +145,7 @@ class Redactor:
         return self.redact(argument) if isinstance(argument, str) else argument
 
     def redact_status(self, status: Status) -> Status:
-        """Return ``status`` without the secrets.
-
-        The fields by which the reflector chooses its next request stay: code, wait and token.
-        """
+        """Return ``status`` redacted. The reflector needs code, wait and token as they are."""
         return replace(
             status,
             reason=status.reason
@@ -196,7 +178,6 @@ class Redactor:
 
 
 def _header_secrets(name: str, value: str) -> Iterator[str]:
-    """Yield the secret parts of a header."""
     name, value = name.lower(), value.strip()
     if name in PUBLIC_HEADERS or not value:
         return

@@ -1,10 +1,8 @@
 """``RotatingTls``: TLS contexts of certificates that are replaced from time to time.
 
-Authorities and client certificates are replaced in their files, in a kubeconfig, or by an exec
-plugin. A thread in the background reads the certificates again at most once a minute, while
-requests use the existing context. After a failed handshake the certificates are read at once.
-Changed certificates result in a new context, which new connections use. The transport decides about
-the existing connections.
+A thread in the background reads the certificates again at most once a minute, and at once after a
+failed handshake. Changed certificates result in a new context, which new connections use. The
+transport decides about the existing connections.
 
 ``ssl`` loads a client certificate only from a file, and a key must not stay on a disk. So the
 certificate is written to a file in memory, or, on systems without such files, to a file in a
@@ -58,14 +56,11 @@ FD_DIRECTORY = Path("/proc/self/fd")
 
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """The certificates from which a TLS context is created."""
-
     authority: bytes | None = None
     """The trusted certificates, in PEM; ``None`` for the system's."""
     pair: CertificatePair | None = None
     """The client's certificate and key; ``None`` for none."""
     verify: bool = True
-    """True if the server's certificate is checked."""
 
     def make_context(self) -> ssl.SSLContext:
         """Create a TLS context. This method blocks.
@@ -153,7 +148,6 @@ class RotatingTls:
         return self._context
 
     async def aclose(self) -> None:
-        """Cancel a running read of the certificates."""
         await self._refresh.aclose()
 
     def __repr__(self) -> str:
@@ -190,11 +184,7 @@ def open_certificate_file(pair: CertificatePair) -> Generator[Path]:
 
 @contextmanager
 def open_memory_file(content: bytes) -> Generator[Path]:
-    """Yield the path of a file in memory with this content.
-
-    Raises:
-        OSError: the system has no such files.
-    """
+    """Yield the path of a file in memory; raise ``OSError`` if the system has no such files."""
     if sys.platform != "linux" or not FD_DIRECTORY.is_dir():
         raise OSError("the system has no files in memory")
     descriptor = os.memfd_create("client certificate", os.MFD_CLOEXEC)

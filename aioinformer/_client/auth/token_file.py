@@ -2,7 +2,7 @@
 
 A kubelet replaces the token of a service account after 80 % of its lifetime, at the same path. Like
 client-go, ``TokenFile`` reads the file again every minute, and at once when the server rejects the
-token. The file is read in a thread.
+token, in a thread.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ MAX_TOKEN_BYTES = 1024 * 1024
 
 @dataclass(slots=True)
 class TokenFile:
-    """A token source that reads a file."""
-
     path: Path
     origin: str
     """The file or directory that names the token file, for messages."""

@@ -1,17 +1,15 @@
 """Credentials that expire: one refresh at a time, shared by all waiting requests.
 
 A token source (a file, an exec plugin, a kubeconfig that is rewritten) returns a ``TokenGrant``,
-which says how long the token may be used. ``RefreshingAuthorization`` decides when to call the
-source again:
+which says how long the token may be used. ``RefreshingAuthorization`` decides about the next call:
 
     the grant is fresh          the token is used
     the grant is not fresh      the token is used, and refreshed in the background
     the grant is not valid      requests wait for the refresh
     the server answered 401     requests wait for the refresh, whatever the grant's age
 
-``SingleFlight`` runs the refresh. Three requests that need a token at once cause one run of an exec
-plugin, not three. The run is a task of its own, which ``aclose`` ends: a plugin that takes twelve
-seconds would never finish if it ended together with a request that waits for ten.
+The refresh is a task of its own (``SingleFlight``): a plugin that takes twelve seconds would never
+finish if it ended together with a request that waits for ten.
 """
 
 from __future__ import annotations
@@ -62,11 +60,7 @@ class RefreshingAuthorization:
     """An ``Authorization`` whose header is refreshed in time and after a rejection."""
 
     def __init__(self, source: Callable[[], Coroutine[Any, Any, TokenGrant]]) -> None:
-        """Create the authorization without calling the source.
-
-        Args:
-            source: returns a new grant; raises ``FetchError`` if none can be obtained now.
-        """
+        """Create the authorization. ``source`` raises ``FetchError`` if it has no grant."""
         self._source = source
         self._refresh = SingleFlight(self._fetch_grant, name="refresh of credentials")
         self._grant: TokenGrant | None = None
@@ -75,14 +69,12 @@ class RefreshingAuthorization:
 
     @property
     def pair(self) -> CertificatePair | None:
-        """The client certificate of the last grant."""
         return self._grant.pair if self._grant else None
 
     async def header(self, *, rejected: str | None = None) -> str:
         """Return the header; see ``Authorization``.
 
-        Requests that call this method during a refresh share the refresh. The refresh continues if
-        such a request is cancelled.
+        Requests that call this method during a refresh share it. It continues if one is cancelled.
 
         Raises:
             FetchError: there is no valid header, and none can be obtained now (phase
@@ -118,7 +110,6 @@ class RefreshingAuthorization:
         return grant
 
     async def aclose(self) -> None:
-        """Cancel a running refresh."""
         await self._refresh.aclose()
 
     def __repr__(self) -> str:
@@ -130,12 +121,6 @@ class SingleFlight(Generic[T]):
     """A slow function of which at most one call runs at a time; all callers share its result."""
 
     def __init__(self, run: Callable[[], Coroutine[Any, Any, T]], *, name: str) -> None:
-        """Create the object without calling the function.
-
-        Args:
-            run: the function.
-            name: the name of the task in which the function runs.
-        """
         self._run = run
         self._name = name
         self._task: asyncio.Task[T] | None = None
@@ -143,15 +128,10 @@ class SingleFlight(Generic[T]):
 
     @property
     def running(self) -> bool:
-        """True if a call is running."""
         return self._task is not None and not self._task.done()
 
     def start(self) -> asyncio.Task[T]:
-        """Return the task of the running call, or start a call. The caller need not await the task.
-
-        Raises:
-            NotRunning: ``aclose`` was called.
-        """
+        """Return the running call's task, or start one; raise ``NotRunning`` once closed."""
         if self._closed:
             raise NotRunning(CLOSED_MESSAGE)
         if self._task is None or self._task.done():

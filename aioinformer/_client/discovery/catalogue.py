@@ -1,7 +1,7 @@
 """``Catalogue``: the resources of a server, and the lookup of a resource by any of its names.
 
-This module does no I/O. The catalogue defines the meaning of a name: which group and which version
-take precedence, when a name is ambiguous, and which existing names are similar to an unknown one.
+The catalogue defines the meaning of a name: which group and version take precedence, when a name is
+ambiguous, and which existing names are similar to an unknown one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from aioinformer.errors import (
 __all__ = ["Catalogue", "copy_error", "split_group_version"]
 
 MAX_SUGGESTIONS = 3
-"""Number of resources that are suggested for an unknown name."""
 
 MAX_SIMILAR_NAMES = 3 * MAX_SUGGESTIONS
 """Number of similar names to find. A resource may have several: its plural and short names."""
@@ -44,7 +43,7 @@ SIMILARITY_CUTOFF = 0.7
 """Minimum similarity (difflib's ratio) of a suggestion: one letter of four may be wrong."""
 
 HEAD_CUTOFF = 0.6
-"""The same for the part before the group. This part is short, so that one letter counts more."""
+"""The same for the part before the group, which is short, so that one letter counts more."""
 
 NAMES_PER_STEP = 200
 """Number of names that are compared in one step, at about 7 µs each."""
@@ -56,8 +55,8 @@ class Catalogue:
 
     served: tuple[ServedResource, ...] = ()
     unread: Mapping[str, FetchError | None] = field(default_factory=dict[str, FetchError | None])
-    """The documents that could not be read, by path, with the error. The value is ``None`` for an
-    aggregated API that does not answer according to the server itself."""
+    """The documents that could not be read, by path, with the error; ``None`` for an aggregated API
+    that does not answer according to the server itself."""
 
     def find(self, name: str) -> Resource | None:
         """Return the resource of that name that can be listed and watched, or ``None``.
@@ -116,10 +115,7 @@ class Catalogue:
     ) -> UsageError | FetchError:
         """Return the error for a name that ``find`` doesn't find.
 
-        Args:
-            name: the name.
-            suggestions: the names of similar resources.
-            location: the server's URL, and the file and context that name the server.
+        ``location`` is the server's URL, and the file and context that name the server.
         """
         head, _, rest = name.lower().partition(".")
         for each in self._find_by_name(head, rest):
@@ -190,18 +186,15 @@ def _have_similar_heads(name: str, other: str) -> bool:
 
 
 def _matches_suffix(resource: Resource, rest: str) -> bool:
-    """Return True if ``rest`` is empty, or the resource's group, or its version and group."""
     versioned = f"{resource.version}.{resource.group}"  # "v1." in the core group, as for kubectl
     return rest in ("", resource.group, versioned, versioned.rstrip("."))
 
 
 def _lists_resources(path: str) -> bool:
-    """Return True if a document describes many resources, so that it may contain any name."""
     return path in ("/apis", "/api/v1")
 
 
 def _describes_group(group: str, path: str) -> bool:
-    """Return True if a document describes a group, or one of the versions of a group."""
     return f"{path}/".startswith(f"/apis/{group}/" if group else "/api/")
 
 

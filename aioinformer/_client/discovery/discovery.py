@@ -1,8 +1,4 @@
-"""``Discovery``: the resources of one server by name, with a cache of the discovery documents.
-
-All concurrent callers share one request. The catalogue is used for ten minutes. A name that is not
-in the catalogue, or is ambiguous, causes a new request, but at most one every two seconds.
-"""
+"""``Discovery``: the resources of one server by name. All concurrent callers share one request."""
 
 from __future__ import annotations
 
@@ -32,15 +28,11 @@ for its custom resource asks the server this often."""
 
 
 class Discovery:
-    """The resources of one server, fetched when needed and kept for a while."""
-
     def __init__(self, fetch: FetchDocument, describe_server: Callable[[], str] = str) -> None:
         """Create the discovery without a request.
 
-        Args:
-            fetch: fetches one document.
-            describe_server: returns the server's URL, and the file and context that name the
-                server, for messages.
+        ``describe_server`` returns the server's URL, and the file and context that name it, for
+        messages.
         """
         self._describe_server = describe_server
         self._fetcher = DiscoveryFetcher(fetch, describe_server)
@@ -88,13 +80,11 @@ class Discovery:
             return None  # one of the resources may have been removed since
 
     async def list_served(self) -> ResourceList:
-        """Return everything that the server serves. See ``Client.discover``."""
         if self._cache_age() >= MISSING_RETRY_INTERVAL:
             await self._refresh()
         return ResourceList(self._catalogue.served, sorted(self._catalogue.unread))
 
     async def served(self, resource: Resource) -> Resource | None:
-        """Return the resource as the server serves it now. See ``Client.served``."""
         return await self._served_check(resource)
 
     def _cache_age(self) -> float:
@@ -155,7 +145,7 @@ class Discovery:
 
 
 async def _run_in_steps(steps: Generator[None, None, T]) -> T:
-    """Run a computation and return its result, and yield to the loop after each of its steps."""
+    """Run a computation, yield to the loop after each of its steps, and return its result."""
     while True:
         try:
             next(steps)

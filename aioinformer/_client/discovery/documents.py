@@ -1,12 +1,11 @@
 """Discovery documents decoded into ``ServedResource`` values.
 
-This module does no I/O. The functions read three kinds of documents: the aggregated one
-(``APIGroupDiscoveryList``, recording 02), that of one group version (``APIResourceList``,
-recordings 01 and 03), and the lists of groups that lead to the latter. A document of another kind
+The functions read the aggregated document (``APIGroupDiscoveryList``), that of one group version
+(``APIResourceList``), and the lists of groups that lead to the latter. A document of another kind
 is an error and never an empty list, because an informer empties its cache when a resource is
 removed, and a proxy's ``{}`` must not cause that. Subresources are skipped, because they can't be
-listed. So are resources without a kind and verbs: an aggregated document nests each subresource
-in a resource, and a server that has the subresource only (KubeVirt's ``virtualmachines/start``, the
+listed. So are resources without a kind and verbs: an aggregated document nests each subresource in
+a resource, and a server that has the subresource only (KubeVirt's ``virtualmachines/start``, the
 metrics of pods) gets such a resource as its place.
 """
 
@@ -36,7 +35,6 @@ __all__ = [
 T = TypeVar("T")
 
 REQUIRED_VERBS = ("list", "watch")
-"""The verbs that an informer needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,6 @@ class ServedResource:
 
 @dataclass(frozen=True, slots=True)
 class AggregatedDocument:
-    """The content of an aggregated document."""
-
     served: tuple[ServedResource, ...]
     """The resources in the server's order: groups by priority, versions by preference."""
     stale: tuple[str, ...]
@@ -101,7 +97,6 @@ class _AggregatedResource(Struct, rename="camel"):
 
     @property
     def kind(self) -> str:
-        """The kind of one object; empty if the server names none."""
         return self.response_kind.kind if self.response_kind else ""
 
     @property
@@ -209,11 +204,7 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
 def parse_legacy_resources(
     document: bytes, path: str, group_version: str
 ) -> tuple[ServedResource, ...]:
-    """Parse the document of one group version into its resources.
-
-    Raises:
-        ProtocolError: the document is no discovery document, or that of another group version.
-    """
+    """Parse the document of one group version; raise ``ProtocolError`` for any other document."""
     group, _, version = group_version.rpartition("/")
     listed = _decode(document, _LegacyList, path)
     _check_kind(listed.kind, "APIResourceList", path)
@@ -240,11 +231,7 @@ def parse_legacy_resources(
 
 
 def parse_core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
-    """Parse the document of the core group into its versions.
-
-    Raises:
-        ProtocolError: the document is no discovery document.
-    """
+    """Parse the versions of the core group; raise ``ProtocolError`` for any other document."""
     listed = _decode(document, _CoreVersions, path)
     _check_kind(listed.kind, "APIVersions", path)
     return _check_names(listed.versions or (), path)
@@ -281,7 +268,6 @@ def _group_versions(group: _Group, path: str) -> Iterator[str]:
 
 
 def _check_names(group_versions: Iterable[str], path: str) -> Iterator[str]:
-    """Yield the names after checking that they can be parts of a URL."""
     for name in group_versions:
         if not all(is_path_segment(part) for part in name.split("/", 1)):
             raise _invalid_document(path, "it contains an invalid group version")
@@ -299,7 +285,6 @@ def _decode(document: bytes, model: type[T], path: str) -> T:
 
 
 def _build_resources(found: Iterator[ServedResource], path: str) -> tuple[ServedResource, ...]:
-    """Return the resources; raise if one is invalid, for example has no name."""
     try:
         return tuple(found)
     except ValueError as error:
@@ -315,8 +300,8 @@ def _check_kind(kind: str, wanted: str, path: str) -> None:
 def _invalid_document(path: str, reason: object) -> ProtocolError:
     """Return the error for an invalid document.
 
-    The message quotes nothing of the document, because a server of another kind may have repeated
-    the request, with the token.
+    The message quotes nothing of it: a server of another kind may have repeated the request's
+    token.
     """
     return ProtocolError(
         f"{path} is not a discovery document: {reason}; is this a Kubernetes API server?",

@@ -3,7 +3,7 @@
 Two requests return everything (aggregated discovery, Kubernetes 1.30). An older server, or a proxy
 that rewrites ``Accept``, requires one request per group version. A missing document hides no other
 one: the list of groups may be forbidden or missing (a standalone apiextensions-apiserver has none),
-and an aggregated API may be down. The fetcher keeps no results.
+and an aggregated API may be down.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ MAX_INLINE_BYTES = 64 * 1024
 """Maximum bytes of a document that is parsed on the loop, which takes at most two milliseconds."""
 
 DOCUMENT_ERRORS = (NotFound, Forbidden, ServerFailure)
-"""Errors that concern one document and don't prevent the requests for others."""
 
 CLIENT_ERRORS = (Unauthorized, TooManyRequests)
 """Errors that concern all requests of the client. Any other error of the document of one group
@@ -57,16 +56,12 @@ version concerns that one, as in client-go: an aggregated API may answer anythin
 
 
 class FetchDocument(Protocol):
-    """A function that fetches one document."""
-
     async def __call__(self, path: str, accept: str) -> bytes:
         """Send a GET and return the body; raise ``FetchError`` for any status but 200."""
         ...
 
 
 class DiscoveryFetcher:
-    """The requests to one server, sent again for each call."""
-
     def __init__(self, fetch: FetchDocument, describe_server: Callable[[], str] = str) -> None:
         self._fetch = fetch
         self._describe_server = describe_server
@@ -135,18 +130,13 @@ class DiscoveryFetcher:
         )
 
     def _describe_document(self, path: str) -> str:
-        """Return the path and the server of a document, for messages."""
         server = self._describe_server()
         return f"{path} of {server}" if server else path
 
     # -- one group -----------------------------------------------------------------------------
 
     async def fetch_named_groups(self, name: str) -> Catalogue:
-        """Return the resources of the groups that a name may contain, with a request for each.
-
-        Raises:
-            FetchError: a request failed.
-        """
+        """Request each group that a name may contain; raise ``FetchError`` if a request fails."""
         found = Catalogue()
         for group, version in split_group_version(name):
             if version:
@@ -278,6 +268,6 @@ def _group_and_plural(resource: Resource) -> tuple[str, str]:
 def _is_from_api_server(error: NotFound) -> bool:
     """Return True if an API server has sent this 404, and not a proxy.
 
-    An API server sends a Status, or the text of Go's HTTP library (recordings 26 and 53).
+    An API server sends a Status, or the text of Go's HTTP library.
     """
     return error.status.reason == "NotFound" or error.status.message == "404 page not found"

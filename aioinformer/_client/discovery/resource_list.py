@@ -17,16 +17,10 @@ class ResourceList(Sequence[ServedResource]):
     __slots__ = ("_served", "unread")
 
     def __init__(self, served: Sequence[ServedResource], unread: Sequence[str] = ()) -> None:
-        """Create the list.
-
-        Args:
-            served: the resources.
-            unread: the paths of the discovery documents that could not be read.
-        """
         self._served = tuple(served)
         self.unread = tuple(unread)
-        """The paths of discovery documents that could not be read: the list lacks their resources.
-        Mostly these are of aggregated APIs that don't answer."""
+        """The paths of discovery documents that could not be read, mostly of aggregated APIs that
+        don't answer: the list lacks their resources."""
 
     def find(
         self,

@@ -1,8 +1,7 @@
 """``ServedCheck``: one shared request for all informers that check if a resource is served.
 
 Two hundred informers may read one custom resource, each in its own namespace. When the resource is
-removed, each of them receives a 404 and checks if the resource is served at all. All of these
-checks share one request. Its result or error is valid for two seconds.
+removed, each of them receives a 404 and checks if the resource is served at all.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from aioinformer.errors import FetchError
 __all__ = ["ANSWER_LIFETIME", "ServedCheck"]
 
 ANSWER_LIFETIME = 2.0
-"""Seconds for which an answer is used again. The lifetime is shorter than the time after which a
+"""Seconds for which a result or error is used again. They are shorter than the time after which a
 second answer confirms an absence, so that the two answers come from different requests."""
 
 CheckResource: TypeAlias = Callable[[Resource], Awaitable[Resource | None]]
@@ -28,14 +27,10 @@ CheckResource: TypeAlias = Callable[[Resource], Awaitable[Resource | None]]
 
 @dataclass(slots=True)
 class _Answer:
-    """The last answer for one resource."""
-
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held during a request. Other callers wait for the lock and find the answer."""
     users: int = 0
-    """Number of callers that hold the lock or wait for it."""
     answered_at: float = float("-inf")
-    """The time of the last answer."""
     resource: Resource | None = None
     failure: FetchError | None = None
 
@@ -46,14 +41,7 @@ class _Answer:
 
 
 class ServedCheck:
-    """A check if resources are served, for one event loop."""
-
     def __init__(self, check: CheckResource) -> None:
-        """Create the check without a request.
-
-        Args:
-            check: asks the server.
-        """
         self._check = check
         self._answers: dict[tuple[str, str, str], _Answer] = {}
 

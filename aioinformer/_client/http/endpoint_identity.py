@@ -19,7 +19,7 @@ __all__ = ["find_cluster_identity"]
 log = logging.getLogger(__name__)
 
 IDENTITY_PATH = "/api/v1/namespaces/kube-system"
-"""The namespace that each cluster creates once, whose UID is the usual identity of a cluster."""
+"""The namespace that each cluster creates once, and whose UID identifies the cluster."""
 
 IDENTITY_SECONDS = 3.0
 """Seconds for the request. A server that doesn't answer must not keep a restored state from the
@@ -37,13 +37,7 @@ class _Namespace(Struct):
 async def find_cluster_identity(
     get: Callable[[str], Awaitable[bytes]], server: str, tls: ssl.SSLContext | None
 ) -> ClusterIdentity:
-    """Return the identity of a cluster.
-
-    Args:
-        get: sends a GET and returns the body.
-        server: the URL of the server.
-        tls: the TLS context of the connection; ``None`` for a server without TLS.
-    """
+    """Return the identity of a cluster. ``get`` sends a GET and returns the body."""
     uid = ""
     try:
         async with asyncio.timeout(IDENTITY_SECONDS):

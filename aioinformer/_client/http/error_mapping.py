@@ -2,10 +2,9 @@
 
 This module is the one border at which foreign exceptions of a request become errors of this
 library: the transport raises the returned error ``from`` the foreign exception. A message names the
-method, host and path of the request. A message never contains a header, nor the query, which may
-carry a continue token. Foreign exceptions keep headers and parts of the response in their
-attributes and in the variables of their frames, which tracebacks show; the functions here remove
-both. A part of a response may be a Secret.
+method, host and path of the request, never a header, nor the query, which may carry a continue
+token. Foreign exceptions keep headers and parts of the response, maybe of a Secret, in their
+attributes and frames, which tracebacks show; the functions here remove both.
 """
 
 from __future__ import annotations
@@ -58,10 +57,9 @@ TLS_ERRORS = (
     ConnectionResetError,
     BrokenPipeError,
 )
-"""The exceptions that a failed TLS handshake may cause."""
 
 MAX_PHRASE_LENGTH = 200
-"""Characters shown of a proxy's reason phrase, which should be a few words."""
+"""Characters shown of a proxy's reason phrase."""
 
 MAX_REASON_LENGTH = 1024
 """Characters shown of the text of a foreign exception."""
@@ -79,7 +77,6 @@ ENVIRONMENT_PROXY_HINT = (
 )
 
 WRITE_OUTCOME_UNKNOWN = "the server may or may not have done it: read the object to find out"
-"""Text for a write that may have reached the server and got no response."""
 
 
 def map_request_error(
@@ -93,16 +90,9 @@ def map_request_error(
 ) -> FetchError:
     """Return the error for a request that got no response. Raise it ``from error``.
 
-    Secrets, and everything that ``error`` quotes of a response, are removed from it in place.
-
-    Args:
-        error: one of ``REQUEST_EXCEPTIONS``.
-        url: the requested URL.
-        request: the request. If it is a write that may have reached the server, the message says
-            that its outcome is unknown.
-        redactor: hides the secrets of the request.
-        proxy: the proxy in use, if any.
-        origin: the file and context that name the server; empty if there is none.
+    Secrets, and everything that ``error`` quotes of a response, are removed from ``error`` in
+    place. For a write that may have reached the server, the message says that its outcome is
+    unknown. ``origin`` is the file and context that name the server; empty if there is none.
     """
     _strip_headers(error)
     if redactor is not None:
@@ -168,7 +158,7 @@ def map_response_error(
 ) -> TransportError | ProtocolError:
     """Return the error for a response that ended early. Raise it ``from error``.
 
-    Everything that ``error`` quotes of the response is removed from it in place.
+    What ``error`` quotes of the response is removed in place.
     """
     mapped = _map_response_error(error, url, request)
     strip_quoted_response(error)
@@ -194,14 +184,12 @@ def is_tls_failure(error: FetchError) -> bool:
     """Return True if one side may have rejected the certificate of the other side.
 
     In TLS 1.3 a server rejects a client's certificate after the client considers the handshake
-    complete, and closes the connection. Often the closed connection is all that the client sees, or
-    its reset: a system resets a connection that is closed before the request in it was read.
+    complete. Often the closed connection, or its reset, is all that the client sees.
     """
     return any(isinstance(each, TLS_ERRORS) for each in _iter_causes(error))
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and the exceptions that have caused it."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -211,8 +199,7 @@ def _iter_causes(error: BaseException) -> Iterator[BaseException]:
 def _strip_headers(error: BaseException) -> None:
     """Remove the headers of request and response from an exception of aiohttp.
 
-    The repr of the exception shows these headers with the credentials, and a proxy may have sent
-    the request's headers back.
+    Its repr shows these headers with the credentials, which a proxy may have sent back.
     """
     if isinstance(error, aiohttp.ClientResponseError):
         no_headers = CIMultiDictProxy(CIMultiDict[str]())

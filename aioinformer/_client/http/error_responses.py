@@ -1,8 +1,7 @@
 """Error responses: their bodies read within limits and mapped to errors without secrets.
 
-The HTTP status code is known before the body arrives and says most. Therefore reading the body is
-limited to a few seconds and some kilobytes. A ``v1.Status`` in the body becomes the ``Status`` of
-the error. Of any other body the error has the size and the content type only.
+A ``v1.Status`` in the body becomes the ``Status`` of the error. Of any other body the error has the
+size and the content type only.
 
 Two kinds of secrets must not get from a response into an error. A proxy may repeat the headers of
 the request; the ``Redactor`` hides them. The Status of a request for Secrets may quote one;
@@ -70,7 +69,6 @@ UNKNOWN_PATH = "404 page not found"
 
 
 def is_html(response: aiohttp.ClientResponse) -> bool:
-    """Return True if a response is a page for people, such as a login page."""
     return response.content_type in HTML_TYPES
 
 
@@ -79,12 +77,9 @@ async def map_error_response(
 ) -> FetchError:
     """Return the error for a response that is not a success, or is a page for people.
 
-    Args:
-        response: the response, with its body unread.
-        request: the request.
-        redactor: hides the secrets of the request; some debugging proxies send the request's
-            headers back in their error pages.
-        origin: the file and context of the credentials; empty if there is none.
+    The body must be unread. ``redactor`` hides the secrets of the request, whose headers some
+    debugging proxies send back. ``origin`` is the file and context of the credentials; empty if
+    there is none.
     """
     target, phase = f"{request.method} {response.url.with_query(None)}", request.phase
     media = response.content_type if is_html(response) else ""
@@ -149,16 +144,11 @@ MAX_ERROR_BYTES = 64 * 1024
 """Bytes read of an error's body. A Status has some hundred; a proxy's page may have any size."""
 
 ERROR_BODY_TIMEOUT = 5.0
-"""Seconds for reading the body of an error. The status code is known already and says most."""
+"""Seconds for reading the body of an error: the status code is known already and says most."""
 
 
 async def read_error_body(content: aiohttp.StreamReader) -> tuple[bytes, bool]:
-    """Read the body of an error.
-
-    Returns:
-        The first ``MAX_ERROR_BYTES`` bytes, or those that arrived within ``ERROR_BODY_TIMEOUT``;
-        and True if these bytes are the complete body.
-    """
+    """Return the first ``MAX_ERROR_BYTES``, or what arrived in time, and True if that is all."""
     body, complete = bytearray(), False
     try:
         async with asyncio.timeout(ERROR_BODY_TIMEOUT):
@@ -178,14 +168,13 @@ KNOWN_SENTENCES = (
     "The plain HTTP request was sent to HTTPS port",
     "Too many requests, please try again later.",
 )
-"""Sentences of Go's HTTP server, nginx and kube-apiserver that a message repeats, because hints
-depend on them, or because they say more than the code."""
+"""Sentences of Go's HTTP server, nginx and kube-apiserver that a message repeats: hints depend on
+them, or they say more than the code."""
 
 MEDIA_TYPE = re.compile(r"[a-z]{1,20}/[a-zA-Z0-9.+-]{1,60}")
 """Content types that a message repeats. Any other text may be anything."""
 
 MAX_LOCATION_LENGTH = 200
-"""Characters kept of the text about a redirect, which contains the server's host name."""
 
 
 def build_status(
@@ -199,15 +188,10 @@ def build_status(
 ) -> Status:
     """Return the ``Status`` of an error response.
 
-    Args:
-        code: the HTTP status code.
-        headers: the response's headers, looked up in the spelling of the RFCs.
-        body: the body, or the beginning of it. A ``v1.Status`` is decoded. Of any other body only
-            the size and the content type become the message, because it may be a Secret or repeat
-            one; well-known sentences of servers are exceptions.
-        path: the requested path. The Status of a request for Secrets is redacted.
-        redactor: hides the secrets of the request.
-        complete: True if ``body`` is the complete body.
+    A ``v1.Status`` in ``body`` is decoded. Of any other body only the size and the content type
+    become the message, because it may be a Secret or repeat one; well-known sentences of servers
+    are exceptions. The Status of a ``path`` of Secrets is redacted. ``complete`` is False for the
+    beginning of a body. Headers are looked up in the spelling of the RFCs.
     """
     redactor = redactor or Redactor(())
     retry_after = _parse_retry_after(headers.get("Retry-After", ""))
@@ -228,7 +212,7 @@ def _describe_body(code: int, headers: Mapping[str, str], body: bytes, *, comple
     """Describe a body that is no Status, without quoting it."""
     if not body:
         return _reason_phrase(code)
-    if body.strip() == UNKNOWN_PATH.encode():  # of a removed resource, recording 53
+    if body.strip() == UNKNOWN_PATH.encode():  # of a removed resource
         return UNKNOWN_PATH
     for sentence in KNOWN_SENTENCES:
         if sentence.encode() in body:

@@ -1,14 +1,11 @@
 """The program's own request headers, and the ``Warning`` headers of responses.
 
-A program gives a mapping of headers, or a function that is called for each request. A function can
-return headers that differ from request to request, such as the trace of the request
-(``traceparent``) or the user for whom the program acts. The transport adds the headers that a
-request itself needs (``Accept``, ``Authorization``...) and lets them override the program's.
+The headers that a request itself needs (``Accept``, ``Authorization``...) override the program's.
 
 A server sends ``Warning`` headers with successful responses, for example for a deprecated API or
-for an unknown field that it has dropped. Only these headers show a misspelt field, which is not an
-error. client-go logs each warning; this module logs each text once per client, since a controller
-writes the same object again and again.
+for an unknown field that it has dropped: only they show a misspelt field. client-go logs each
+warning; this module logs each text once per client, since a controller writes the same object again
+and again.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ in the context of the task that sends the request, for each request: it must ret
 
 
 def check_headers(headers: Headers) -> Headers:
-    """Return a copy of a mapping after checking it. A function is returned unchanged.
+    """Return a checked copy of a mapping; a function is returned unchanged.
 
     Raises:
         ValueError: a header contains a control character, or its name a space or a colon.
@@ -67,8 +64,8 @@ def current_headers(headers: Headers) -> Mapping[str, str]:
 
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""The characters of a header's name (RFC 9110, ``token``). A server or a proxy that reads a name
-with a space or a colon may read another header than the one that was meant."""
+"""The characters of a header's name (RFC 9110, ``token``). A server or a proxy may read a name with
+a space or a colon as another header."""
 
 
 def _check_mapping(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -90,23 +87,17 @@ WARNING_HEADER = re.compile(r'299 (?:\S+) "((?:[^"\\]|\\.)*)"')
 agent, and a quoted string. A header may contain several warnings, separated by commas."""
 
 MAX_REMEMBERED = 500
-"""Number of logged texts that are remembered. Some texts name the object, and a server has many."""
+"""The number of logged texts that are remembered. Some texts name the object."""
 
 
 class ServerWarnings:
-    """A log of the server's warnings that contains each text once."""
-
     def __init__(self) -> None:
         self._logged: dict[str, None] = {}  # an ordered set: the oldest text is dropped first
 
     def log(self, headers: CIMultiDictProxy[str], redactor: Redactor, path: str = "") -> None:
         """Log the warnings in a response's headers that were not logged before.
 
-        Args:
-            headers: the headers of the response.
-            redactor: hides the secrets of the request.
-            path: the requested path. A warning about a Secret may quote the Secret, and is
-                redacted.
+        A warning about a Secret may quote it, and is redacted.
         """
         for header in headers.getall("Warning", ()):
             for found in WARNING_HEADER.finditer(header):

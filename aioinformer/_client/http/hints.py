@@ -1,10 +1,9 @@
 """Hints: the half sentence of an error text that says why a request failed and what to try.
 
-The functions are pure: they take the facts of a failure and return text. The callers describe what
-happened to which host or path; the hint adds the probable reason, the remedy, and a command that
-shows more if there is one. The hints are derived from status codes and reasons, from the sentences
-with which API servers reject requests (recordings 21 to 26 and 40; ``apierrors`` of the API
-machinery), and from OpenSSL's names of errors.
+The functions are pure. The callers describe what happened to which host or path; the hint adds the
+probable reason, the remedy, and a command that shows more if there is one. The hints are derived
+from status codes and reasons, from the sentences with which API servers reject requests
+(``apierrors`` of the API machinery), and from OpenSSL's names of errors.
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ def hint_for_network_error(error: OSError) -> str:
 
 
 def describe_certificate_error(error: Exception) -> str:
-    """Describe the fault of a server's certificate and its remedy."""
     # Only errors that OpenSSL made have these two attributes.
     code: int = getattr(error, "verify_code", 0)
     fault: str = getattr(error, "verify_message", "") or str(error)
@@ -80,7 +78,6 @@ def describe_certificate_error(error: Exception) -> str:
 
 
 def describe_tls_error(error: OSError) -> str:
-    """Describe the failure of a TLS handshake and its remedy."""
     name = (error.reason if isinstance(error, ssl.SSLError) else None) or str(error)
     if name in NOT_TLS_REASONS:
         return (
@@ -116,12 +113,10 @@ A proxy may have a prefix before it."""
 
 
 def _resource_name(path: re.Match[str]) -> str:
-    """Return the resource in kubectl's form, such as ``deployments.apps``."""
     return f"{path['plural']}.{path['group']}" if path["group"] else path["plural"]
 
 
 def _options(values: Mapping[str, str | None]) -> str:
-    """Return the command line options that have a value, each after a space."""
     return "".join(f" {name}{shlex.quote(value)}" for name, value in values.items() if value)
 
 
@@ -140,7 +135,7 @@ def _missing_resource_hint(group: str | None) -> str:
 # -- reads -------------------------------------------------------------------------------------
 
 DENIED_USER = re.compile(r'User "([^"]+)" cannot ')
-"""The user in the sentence of an RBAC rejection (recording 25)."""
+"""The user in the sentence of an RBAC rejection."""
 
 ANONYMOUS_USER = "system:anonymous"
 """The user of requests without credentials that the server can use."""
@@ -150,10 +145,10 @@ UNSUPPORTED_FIELD_MESSAGES = (
     "is not a known field selector",
     "supported fields",
 )
-"""Parts of the server's sentence for a field that it can't select by (recording 22)."""
+"""Parts of the server's sentence for a field that it can't select by."""
 
 INVALID_SELECTOR_MESSAGES = ("unable to parse requirement", "invalid selector", "field selector")
-"""Parts of the server's sentence for a selector that doesn't parse (recording 21)."""
+"""Parts of the server's sentence for a selector that doesn't parse."""
 
 LOGIN_HINT = (
     "the token or client certificate is missing, wrong or has expired: log in again, or get a "
@@ -173,13 +168,7 @@ OVERLOAD_HINT = (
 
 
 def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
-    """Return the hint for the error response to a read; empty if there is none.
-
-    Args:
-        status: the server's error.
-        path: the requested path.
-        phase: the purpose of the request.
-    """
+    """Return the hint for the error response to a read; empty if there is none."""
     match status.code:
         case 400 if any(each in status.message for each in UNSUPPORTED_FIELD_MESSAGES):
             return (
@@ -201,10 +190,9 @@ def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
 
 
 def _hint_for_missing_collection(path: str) -> str:
-    """Return the hint for a 404; empty if the path is not that of a collection of objects.
+    """Return the hint for a 404; empty unless the path is that of a collection of objects.
 
-    A program can read any path, such as ``/version`` or that of a single object, whose absence says
-    nothing about its resource.
+    The absence of any other path, such as ``/version``, says nothing about a resource.
     """
     found = OBJECT_PATH.search(path)
     return "" if found is None or found["name"] else _missing_resource_hint(found["group"])
@@ -213,10 +201,8 @@ def _hint_for_missing_collection(path: str) -> str:
 def hint_for_other_server(host: str, content_type: str, origin: str) -> str:
     """Return the hint for a response that no API server would send.
 
-    Args:
-        host: the host and port that answered.
-        content_type: the Content-Type of the response if it is a page for people, else empty.
-        origin: the file and context that name the server; empty if there is none.
+    ``content_type`` is that of a page for people, else empty; ``origin`` the file and context that
+    name the server, if any.
     """
     page = f" answers with a page ({content_type}), and" if content_type else ""
     setting = f"`server:` in {origin}" if origin else "its URL"
@@ -255,7 +241,6 @@ RBAC_VERBS: Mapping[Method, str] = {
     "PATCH": "patch",
     "DELETE": "delete",
 }
-"""RBAC's verb for each HTTP method."""
 
 MAX_CAUSES = 5
 """Number of causes shown in addition to those in the server's sentence."""
@@ -264,11 +249,7 @@ MAX_CAUSES = 5
 def hint_for_write_error(status: Status, path: str, method: Method, user: str = "") -> str:
     """Return the hint for the error response to a write; empty if there is none.
 
-    Args:
-        status: the server's error.
-        path: the requested path.
-        method: the method of the request.
-        user: the server's name for the user who sent the request, if known and not secret.
+    ``user`` is the server's name for the user who sent the request, if known and not secret.
     """
     parts = [_describe_other_causes(status), _hint_for_write_status(status, path, method, user)]
     return "; ".join(part for part in parts if part)

@@ -1,9 +1,6 @@
 """``ApiRequest``, one HTTP request without server and credentials, and ``Timeouts``, its limits.
 
-``ApiRequest`` names the method and path, for the transport and for error messages such as
-``GET /api/v1/pods: ...``. ``read_all`` collects a response that is needed as a whole; lists and
-watches are read as they arrive. Every timeout is finite, because an informer that waits for ever
-would stand still without a sign.
+Every timeout is finite, because an informer that waits for ever would stand still without a sign.
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ class ApiRequest:
     method: Method = "GET"
     body: bytes = field(default=b"", repr=False)
     content_type: str = ""
-    """The ``Content-Type`` of the body."""
 
     def __post_init__(self) -> None:
         # The URL library resolves dots, so the request would reach another path than the given one.
@@ -54,19 +50,12 @@ class ApiRequest:
         return self.method != "GET"
 
     def is_success(self, code: int) -> bool:
-        """Return True if a response with this status code is a success.
-
-        The success of a write may also be ``201 Created`` or ``202 Accepted``.
-        """
+        """Return True if this status code is a success: 200, for a write also 201 and 202."""
         return code == 200 or (self.is_write and code in (201, 202))
 
 
 async def read_all(chunks: AsyncIterable[bytes], request: ApiRequest) -> bytes:
-    """Return the whole body of a response.
-
-    Raises:
-        ProtocolError: the body is longer than ``MAX_BODY_BYTES``.
-    """
+    """Return the whole body; raise ``ProtocolError`` if it is longer than ``MAX_BODY_BYTES``."""
     received, size = list[bytes](), 0
     async for chunk in chunks:
         received.append(chunk)
@@ -98,10 +87,9 @@ class Timeouts:
     included. kube-apiserver ends such requests after 60 s (``--request-timeout``); its own error
     should arrive first."""
     watch_start: float = 90.0
-    """Maximum time until the head of the response to a watch. A server sends the head at once
-    (recording 37), but some proxies hold it back until the first byte of the body. On a quiet
-    resource the first byte is a bookmark, which comes once a minute: one minute, and half a minute
-    for a late bookmark."""
+    """Maximum time until the head of the response to a watch. A server sends the head at once, but
+    some proxies hold it back until the first byte of the body. On a quiet resource that is a
+    bookmark, which comes once a minute: one minute, and half a minute for a late bookmark."""
     grace: float = 30.0
     """Maximum time that a watch may last beyond the end that the server was asked for."""
     whole: float = 120.0

@@ -1,10 +1,9 @@
 """Errors of requests for Secrets, without the contents of Secrets.
 
-A server, a proxy, an admission webhook or a policy may quote a Secret in an error, whatever the
-method of the request: the submitted one, or the stored one. The submitted values are known, and
-``secret_values`` yields them for a ``Redactor``, in each of their spellings. The stored values are
-unknown. So only those sentences of API servers are shown that quote nothing of an object
-(``KNOWN_SENTENCES``); of the other ones, at most the beginning and the names of fields.
+A server, a proxy, an admission webhook or a policy may quote the submitted or the stored Secret in
+an error, whatever the method. ``secret_values`` yields the submitted values for a ``Redactor``. The
+stored ones are unknown, so only those sentences of API servers are shown that quote nothing of an
+object (``KNOWN_SENTENCES``); of others, at most the beginning and the names of fields.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ SECRET_PATH = re.compile(r"/api/v1(?:/watch)?(?:/namespaces/[^/]+)?/secrets(?:/|
 
 
 def is_secret_path(path: str) -> bool:
-    """Return True if ``path`` is that of Secrets, of one Secret or of its subresource."""
     return SECRET_PATH.search(path) is not None
 
 
@@ -131,7 +129,6 @@ _HIDDEN = "the server's sentence may quote the Secret and is not shown"
 
 
 def redact_secret_sentence(sentence: str) -> str:
-    """Return a server's sentence about a Secret without the parts that may quote the Secret."""
     if not sentence or _KNOWN.fullmatch(sentence):
         return sentence
     if (known := _BEGINNING.match(sentence)) is None:
@@ -186,11 +183,9 @@ KNOWN_CAUSES: Mapping[str, re.Pattern[str]] = {
 
 
 def redact_secret_values(status: Status, path: str) -> Status:
-    """Return ``status`` without texts that may quote a Secret.
+    """Return ``status`` without texts that may quote a Secret; unchanged if ``path`` is of others.
 
-    A sentence of an API server that quotes nothing is kept. For an invalid Secret only the names of
-    the fields are shown, for a denied one only who denied it. Errors of other resources are
-    returned unchanged.
+    Of an invalid Secret only the names of the fields are shown, of a denied one only who denied it.
     """
     if not is_secret_path(path):
         return status
@@ -222,10 +217,7 @@ def _keep_known(sent: Mapping[str, Any], known: Mapping[str, re.Pattern[str]]) -
 
 
 def redact_secret_error(error: BaseException, path: str) -> None:
-    """Redact the ``Status`` of an error that a response for ``path`` has caused, in place.
-
-    The body of a successful response may end with an error: the ERROR event of a watch.
-    """
+    """Redact the ``Status`` of an error in place, also of a watch's ERROR event."""
     if not is_secret_path(path):
         return
     for each in iter_related(error):
@@ -258,7 +250,6 @@ def secret_values(request: ApiRequest) -> Iterator[tuple[str, str]]:
 
 
 def _string_values(value: object) -> Iterator[str]:
-    """Yield all strings in a JSON value, except those of ``NON_SECRET_FIELDS``."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

@@ -1,8 +1,7 @@
 """``Sessions``: the connections of one TLS context.
 
-A ``Sessions`` holds two sessions of aiohttp, which open and close together: one for lists and
-single requests, one for watches. The two sessions are separate because they differ in their read
-timeout, and because a watch holds its connection for minutes. When certificates change, new
+A ``Sessions`` holds two sessions of aiohttp: one for lists and single requests, one for watches,
+which have another read timeout and hold a connection for minutes. When certificates change, new
 requests get new ``Sessions``. The old ones close when their last response has been read to its end,
 so that a live watch is not cut.
 """
@@ -61,10 +60,8 @@ class Sessions:
     def __init__(self, tls: ssl.SSLContext | None, *, connect: float, read_timeout: float) -> None:
         """Create the sessions without opening a connection.
 
-        Args:
-            tls: the context; ``None`` for plain HTTP.
-            connect: the maximum seconds to open a connection.
-            read_timeout: the seconds without a byte after which a request other than a watch fails.
+        ``connect`` is the maximum seconds to open a connection, ``read_timeout`` the seconds
+        without a byte after which a request other than a watch fails.
         """
         self.tls = tls
         self.requests = _create_session(tls, connect=connect, sock_read=read_timeout)
@@ -73,7 +70,6 @@ class Sessions:
         self._closing = False
 
     def acquire(self) -> None:
-        """Register a user. Each call needs a call of ``release``."""
         self._users += 1
 
     async def release(self) -> None:
@@ -82,7 +78,6 @@ class Sessions:
         await self._close_if_unused()
 
     async def close_when_unused(self) -> None:
-        """Close the sessions as soon as they have no user."""
         self._closing = True
         await self._close_if_unused()
 
@@ -91,10 +86,7 @@ class Sessions:
             await self.close()
 
     async def close(self) -> None:
-        """Close all connections, and wait until their sockets are closed.
-
-        A cancellation ends the waiting, not the closing.
-        """
+        """Close all connections and sockets. A cancellation ends the waiting only."""
         try:
             await self.requests.close()
         finally:
@@ -102,7 +94,6 @@ class Sessions:
 
     @property
     def closed(self) -> bool:
-        """True if both sessions are closed."""
         return self.requests.closed and self.watches.closed
 
     def __repr__(self) -> str:

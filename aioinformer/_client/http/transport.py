@@ -1,15 +1,14 @@
 """``Transport``: sends requests and streams their responses.
 
-A response is an open ``ResponseStream`` whose chunks are read as they arrive. Leaving a response
-before its end closes its connection. The authenticator supplies the credentials of each request,
-``Sessions`` its connection, ``error_mapping`` and ``error_responses`` the errors. A request is sent
-a second time only if the server rejected its credentials and others are available. The reflector,
-and for writes the program, decides about any other retry.
+A response is an open ``ResponseStream`` whose chunks are read as they arrive; leaving it before its
+end closes its connection. A request is sent a second time only if the server rejected its
+credentials and others are available. The reflector, and for writes the program, decides about any
+other retry.
 
-Writes need ``send_once``. When a connection that was used before breaks, aiohttp sends idempotent
-requests again on a new connection, and treats PUT and DELETE as idempotent. In Kubernetes they are
-not: if the first PUT succeeded, the second one is a Conflict; a second DELETE is a 404, or deletes
-an object that was created in between. The program must learn that the outcome is unknown.
+Writes need ``send_once``. When a used connection breaks, aiohttp sends PUT and DELETE again on a
+new one. In Kubernetes they are not idempotent: if the first PUT succeeded, the second one is a
+Conflict; a second DELETE is a 404, or deletes an object that was created in between. The program
+must learn that the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ __all__ = [
 
 MAX_CONCURRENT_REQUESTS = 100
 """Number of lists and single requests that run at a time, and so of their connections. A semaphore
-enforces this limit rather than the connector, because the time in the queue must not count as time
-for connecting."""
+enforces it rather than the connector: the time in the queue must not count as time for connecting.
+"""
 
 
 class SendFailed(Exception):
@@ -77,7 +76,7 @@ class SendFailed(Exception):
 async def send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Send a request without aiohttp's retry. This function is a middleware of aiohttp.
+    """Send a request without aiohttp's retry, as a middleware of aiohttp.
 
     Raises:
         SendFailed: the connection broke; wraps the exception of aiohttp.
@@ -124,7 +123,6 @@ class ResponseStream:
 
     @property
     def headers_sent(self) -> Mapping[str, str]:
-        """The headers of the request, credentials included."""
         return self._response.request_info.headers
 
     def interrupt(self, error: Exception) -> None:
@@ -232,7 +230,7 @@ class Transport:
             await stream.aclose()
 
     async def _send_with_refresh(self, request: ApiRequest) -> ResponseStream:
-        """Send a request; if the answer is 401, refresh the credentials and send it again."""
+        """Send a request; after a 401 or failed TLS handshake, refresh credentials and repeat."""
         credentials = await self._authenticator.current_credentials()
         try:
             return await self._send_checked(request, credentials)
@@ -253,7 +251,6 @@ class Transport:
     async def _send_checked(
         self, request: ApiRequest, credentials: RequestCredentials
     ) -> ResponseStream:
-        """Send a request and return the response if its status is a success."""
         sessions = await self._sessions_for(credentials.tls)
         sessions.acquire()
         try:
@@ -285,10 +282,7 @@ class Transport:
         return None if source is None else await source.context()
 
     async def _sessions_for(self, tls: ssl.SSLContext | None) -> Sessions:
-        """Return the sessions of a TLS context.
-
-        The sessions of the previous context close when unused.
-        """
+        """Return the sessions of a TLS context; those of the previous one close when unused."""
         if self._closed:  # while this request waited for a slot or for its credentials
             raise NotRunning("the client was closed before the request was sent")
         previous = self._current_sessions

@@ -1,9 +1,8 @@
 """``User-Agent`` and field manager: the names under which a server records a program.
 
-The audit log of a server has the User-Agent of each request, and the managed fields of an object
-have the name of each program that wrote them. The names are made as client-go's
-``DefaultKubernetesUserAgent`` and apiserver's ``prefixFromUserAgent`` make them, so that a program
-is found under its own name, and not under that of this library.
+The names are made as client-go's ``DefaultKubernetesUserAgent`` and apiserver's
+``prefixFromUserAgent`` make them, so that audit log and managed fields name the program, not this
+library.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ _UNUSABLE = re.compile(r"[^!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def program_name(arguments: Sequence[str]) -> str:
-    """Return the name of the program whose command line is ``arguments`` (``sys.argv``).
+    """Return the name of the program whose command line is ``arguments``.
 
-    ``/srv/shop.py`` is ``shop``, and ``python -m shop`` is ``shop``, too, whose first argument is
-    the path of ``shop/__main__.py``. A program without a name is ``python``.
+    ``/srv/shop.py`` is ``shop``, and ``python -m shop``, whose first argument is the path of
+    ``shop/__main__.py``, too. A program without a name is ``python``.
     """
     path = PurePath(arguments[0] if arguments else "")
     if path.name == "__main__.py":
@@ -43,12 +42,9 @@ def program_name(arguments: Sequence[str]) -> str:
 
 
 def default_user_agent(arguments: Sequence[str] | None = None) -> str:
-    """Return ``program/unknown (linux/x86_64) aioinformer/1.0``.
+    """Return ``program/unknown (linux/x86_64) aioinformer/1.0``, by default for ``sys.argv``.
 
     client-go writes ``unknown`` for the version of a program that states none.
-
-    Args:
-        arguments: the command line; by default that of this process.
     """
     program = program_name(sys.argv if arguments is None else arguments)
     system = f"{platform.system()}/{platform.machine()}".lower()

@@ -49,13 +49,10 @@ LOADER_ERRORS = (
     TypeError,
     ValueError,
 )
-"""The exceptions that the loader raises for files of the wrong form."""
 
 LOADER_USER_KEYS = ("token", "username", "password")
-"""The keys of a user that are passed to the loader."""
 
 LINE_BREAKS = {ord("\r"): None, ord("\n"): None}
-"""A translation that removes line breaks."""
 
 PLUGIN_CLUSTER_KEYS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
 """Keys of a cluster that a plugin receives besides its authority (client-go's ``ExecCluster``)."""
@@ -67,9 +64,7 @@ PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
 class Loader(Protocol):
     """The used part of ``KubeConfigLoader``, which has no type annotations."""
 
-    async def load_and_set(self, client_configuration: object) -> None:
-        """Read the active context."""
-        ...
+    async def load_and_set(self, client_configuration: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ class Context:
     # -- the user ------------------------------------------------------------------------------
 
     async def load_settings(self) -> LoaderSettings:
-        """Return the settings that the loader reads from the context. This method reads no files.
+        """Return the settings that the loader reads from the context, without reading files.
 
         Raises:
             ConfigurationError: a value is missing or wrong, or an id-token has expired.
@@ -120,11 +115,7 @@ class Context:
 
     @property
     def impersonation_headers(self) -> tuple[tuple[str, str], ...]:
-        """The impersonation headers of the user.
-
-        Raises:
-            ConfigurationError: the user's impersonation keys are wrong.
-        """
+        """The user's impersonation headers; raises ``ConfigurationError`` for wrong keys."""
         try:
             return impersonation_headers(self.user)
         except ConfigurationError as error:
@@ -132,13 +123,11 @@ class Context:
 
     @property
     def token_file(self) -> Path | None:
-        """The file with the user's token; ``None`` if there is none."""
         path = self.user.get("tokenFile")
         return Path(path) if path else None
 
     @property
     def has_plugin(self) -> bool:
-        """True if a plugin provides the user's credentials."""
         others = ("tokenFile", "auth-provider", "token", "username")
         if not isinstance(self.user.get("exec"), dict) or any(each in self.user for each in others):
             return False

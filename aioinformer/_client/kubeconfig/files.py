@@ -1,7 +1,7 @@
 """``KubeconfigFiles``: merged kubeconfig files, and the choice of a context in them.
 
-kubernetes_asyncio reads and merges the files. This module corrects its result where kubectl
-behaves differently:
+kubernetes_asyncio reads and merges the files. This module corrects its result where kubectl behaves
+differently:
 
     the current context     the first file that sets one wins, not the last
     a context without user  is anonymous; the loader fails with a TypeError
@@ -32,7 +32,6 @@ SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 """The lists of a kubeconfig, and the key of an item's content in each."""
 
 PATH_KEYS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-"""Keys whose values are paths."""
 
 CLUSTER_TEXT_KEYS = (
     "server",
@@ -41,7 +40,6 @@ CLUSTER_TEXT_KEYS = (
     "certificate-authority",
     "certificate-authority-data",
 )
-"""Keys of a cluster whose values are texts."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,7 +49,6 @@ class KubeconfigFiles:
     origin: str
     """The files, for messages."""
     merger: KubeConfigMerger
-    """The merger of kubernetes_asyncio, which has read the files."""
     merged: dict[str, Any]
 
     @classmethod
@@ -83,8 +80,8 @@ class KubeconfigFiles:
         """Return the name of the context to use: ``name``, or the current context.
 
         Raises:
-            ConfigurationError: there is no context of that name, or no current context. The
-                message lists the existing contexts.
+            ConfigurationError: there is no context of that name, or no current context. The message
+                lists the existing contexts.
         """
         chosen = name or self._current_context()
         names = list(self._names("contexts"))
@@ -113,14 +110,7 @@ class KubeconfigFiles:
     # -- the content of a context --------------------------------------------------------------
 
     def read_context(self, name: str) -> Context:
-        """Return a context.
-
-        Args:
-            name: the name, as returned by ``choose_context()``.
-
-        Raises:
-            ConfigurationError: the context is incomplete.
-        """
+        """Return the context of that name; raise ``ConfigurationError`` if it is incomplete."""
         try:
             return self._build_context(name)
         except LOADER_ERRORS as error:  # for example a list instead of a mapping
@@ -184,7 +174,6 @@ class KubeconfigFiles:
                 )
 
     def _find_referenced_node(self, context: ConfigNode, section: str) -> ConfigNode:
-        """Return the cluster or the user that a context names."""
         kind = SECTIONS[section]
         if kind == "user" and kind not in context.value["context"]:
             return ConfigNode("no user", {"name": "", "user": {}})
@@ -217,7 +206,6 @@ def _check_is_text(path: Path) -> None:
 
 
 def _find_fault_of_files(paths: list[Path]) -> str | None:
-    """Return the first part of files that has the wrong form, for a message."""
     with suppress(yaml.YAMLError):  # of a later file: the loader's error came from an earlier one
         for path in paths:
             if (fault := _find_fault(path, yaml.safe_load(path.read_bytes()))) is not None:

@@ -1,8 +1,8 @@
 """``InClusterConfig``: the credentials of a pod's service account, which are mounted as files.
 
 As in client-go, ``$POD_NAMESPACE`` precedes the mounted namespace, and the certificate may be
-missing. kubernetes_asyncio's loader isn't used: it reads the token with the newline at its end,
-reads the certificate only once, and requires one.
+missing. kubernetes_asyncio's loader reads the token with the newline at its end, reads the
+certificate only once, and requires one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 NO_KUBECONFIG_HINT = (
     "put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
 )
-"""Hint for a machine without any configuration."""
 
 SERVICE_ACCOUNT_PATH = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The directory with the service account's token and the cluster's certificate in a pod."""
@@ -42,8 +41,7 @@ class InClusterConfig:
     def read_credentials(self, tried: str) -> Credentials:
         """Return the credentials of the service account. This method reads files.
 
-        Args:
-            tried: the places that were searched before, for messages.
+        ``tried`` are the places that were searched before, for messages.
 
         Raises:
             ConfigurationError: the program runs in no pod, or the service account is not mounted.
@@ -70,7 +68,6 @@ class InClusterConfig:
         return host, port
 
     def _find_fault(self, token: Path) -> str:
-        """Return what is missing in the pod; empty if nothing is."""
         if not all(self._endpoint):
             return "Service host/port is not set"
         if not token.is_file():
@@ -108,11 +105,7 @@ class MountedAuthority:
     _warned: bool = field(default=False, init=False)
 
     def read_material(self) -> TlsMaterial:
-        """Read the file.
-
-        Raises:
-            OSError: the file can't be read.
-        """
+        """Read the file; raise ``OSError`` if it can't be read."""
         try:
             material = TlsMaterial(self.path.read_bytes())
         except FileNotFoundError:

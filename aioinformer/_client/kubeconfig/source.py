@@ -1,9 +1,7 @@
 """``Kubeconfig``: finds credentials as kubectl does, in kubeconfig files or in a pod.
 
 kubernetes_asyncio's loader reads kubeconfig files, in a thread; it is imported only then, because
-its import takes longer than that of the rest of this library. This module adds the choice
-of files and context, errors that name both without quoting the content, and credentials that are
-refreshed:
+its import takes longer than that of the rest of this library. Credentials are refreshed here:
 
     token, id-token, user and password    after a rejection: the kubeconfig is read again
     tokenFile, a pod's token              every minute, and after a rejection
@@ -56,11 +54,9 @@ class Kubeconfig:
     Args:
         path: one kubeconfig file, or several joined as in ``$KUBECONFIG``. All must exist.
         context: the name of a context in the files; the current context by default.
-        environment: the environment variables, for ``$KUBECONFIG``, those of a pod, and those that
-            name a proxy.
+        environment: the variables of ``$KUBECONFIG``, of a pod, and those that name a proxy.
         mount: the directory of a pod's service account.
-        timeout: the maximum seconds of each of the two steps that read files, because a file
-            system may hang.
+        timeout: the maximum seconds of each of the two steps that read files.
     """
 
     path: str | os.PathLike[str] | None = None
@@ -113,7 +109,6 @@ class Kubeconfig:
             ) from None
 
     def _describe_location(self) -> str:
-        """Return the files and the context to look for, for messages."""
         paths = ", ".join(map(str, self._paths()))
         return f"{paths}: context {self.context!r}" if self.context else paths
 
@@ -153,9 +148,7 @@ class ReloadingContext:
 
     paths: list[Path]
     name: str
-    """The name of the context."""
     context: Context
-    """The content of the context, as last read."""
     _file_stamps: list[tuple[int, ...]]
 
     @classmethod
@@ -189,8 +182,7 @@ class ReloadingContext:
     async def make_credentials(self, environment: Mapping[str, str]) -> Credentials:
         """Return the credentials of the context, without running a plugin yet.
 
-        Args:
-            environment: names the proxy if the context has none.
+        ``environment`` names the proxy if the context has none.
 
         Raises:
             ConfigurationError: a value is missing or wrong.
@@ -225,9 +217,7 @@ class ReloadingContext:
     def _choose_grant_source(self, header: str) -> Callable[[], Coroutine[Any, Any, TokenGrant]]:
         """Return the token source of the context.
 
-        Args:
-            header: the header with the token in the kubeconfig, which is used until the tokenFile
-                can be read.
+        ``header`` has the token in the kubeconfig, which is used until the tokenFile can be read.
         """
         context = self.context
         if (path := context.token_file) is not None:
@@ -247,7 +237,6 @@ class ReloadingContext:
         )
 
     async def _grant_from_files(self) -> TokenGrant:
-        """Return the token, or user and password, that the files contain."""
         try:
             context = await run_in_thread(self.reload)
             return TokenGrant((await context.load_settings()).header)
@@ -258,7 +247,6 @@ class ReloadingContext:
             raise FetchError(text, phase="credentials") from error
 
     def _read_material(self) -> TlsMaterial:
-        """Return the certificates that the files contain or name."""
         try:
             return self.reload().read_material()
         except ConfigurationError as error:
@@ -266,6 +254,5 @@ class ReloadingContext:
 
 
 def _stat_files(paths: list[Path]) -> list[tuple[int, ...]]:
-    """Return values that change when a file changes."""
     found = [path.stat() for path in paths]
     return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in found]

@@ -55,8 +55,8 @@ __all__ = ["OTHER_SHARD", "EventDecoder"]
 class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
     """The line of a change, read in one pass.
 
-    The line has exactly these keys, so that the object is everything between the known head of the
-    line and its last brace.
+    It has exactly these keys, so that the object is everything between the line's known head and
+    its last brace.
     """
 
     type: str
@@ -64,8 +64,6 @@ class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _EventEnvelope(Struct, gc=False):
-    """Any line of a watch."""
-
     type: str
     object: Raw
 
@@ -93,20 +91,17 @@ _UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begin
 _NEWLINE = 0x0A
 
 OTHER_SHARD = Bookmark("")
-"""The result for a change of an object of another shard: exactly this bookmark, which the batch
-doesn't contain."""
+"""The result for a change of an object of another shard: exactly this bookmark."""
 
 _LAYOUT_ATTEMPTS = 8
-"""Changes of a watch whose layout is looked at. Lines of a custom resource never have the layout,
-and looking at each of them would cost a search."""
+"""Changes of a watch whose layout is looked at. Custom resources never have the layout, and looking
+at each of their lines would cost a search."""
 
 _EVENT_TYPE = re.compile(r"[A-Z]{1,20}")
 """Types of events that an error quotes. Any other text may be a part of a Secret."""
 
 
 class EventDecoder:
-    """A decoder of the lines of one watch."""
-
     def __init__(
         self,
         resource: Resource,
@@ -118,20 +113,15 @@ class EventDecoder:
     ) -> None:
         """Create a decoder.
 
-        Args:
-            resource: the resource that is watched.
-            managed_fields: True keeps ``metadata.managedFields`` in the objects.
-            namespace: the namespace that is watched; ``None`` for all.
-            shard: excludes changes of objects of other shards; ``None`` to return all changes.
-            validate: True checks that each line is JSON to its end. False reads metadata alone
-                where the watch has shown that it precedes the rest; an object whose body is broken
-                then raises ``ObjectDecodeError`` where it is opened.
+        ``namespace`` is the watched one, ``None`` for all; ``shard`` excludes changes of other
+        shards. Without ``validate``, metadata alone are read where the watch has shown that they
+        precede the rest; an object whose body is broken then raises ``ObjectDecodeError`` where it
+        is opened.
         """
         self._shard = shard
         self.resource_version = ""
         """The version of the last change or bookmark that had one. May be reset."""
         self.bookmarks = 0
-        """The number of bookmarks decoded so far."""
         self._resource = resource
         self._managed_fields = managed_fields
         self._namespace = namespace
@@ -145,12 +135,10 @@ class EventDecoder:
         the heads contain the beginning of metadata then; empty to read whole lines."""
 
     def decode(self, source: bytes, start: int = 0, end: int | None = None) -> Delta | Bookmark:
-        """Return the delta or bookmark on a line; ``OTHER_SHARD`` for an excluded change.
+        """Return the delta or bookmark on ``source[start:end]``; ``OTHER_SHARD`` for an excluded
+        change.
 
-        Args:
-            source: the bytes that contain the line. The result doesn't refer to them.
-            start: the offset of the line.
-            end: the offset after the line; ``None`` for the end of ``source``.
+        The result doesn't refer to ``source``.
 
         Raises:
             ServerError: the line is an ERROR event; the error has the server's Status.
@@ -222,9 +210,7 @@ class EventDecoder:
 
     @staticmethod
     def _drops(shard: ShardFilter, metadata: ObjectMetadata | HeadMetadata) -> bool:
-        """Return True if an object is of another shard, or if the state of its shard contains the
-        change already.
-        """
+        """Return True for an object of another shard, or a change that its shard's state has."""
         uid, namespace = metadata.uid, metadata.namespace
         return shard.excludes(uid, namespace) or (
             bool(shard.read_ahead) and shard.repeats(uid, namespace, metadata.resource_version)
@@ -233,8 +219,7 @@ class EventDecoder:
     def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
         """Return the change on ``line`` and the offset of its object, after a check of its kind.
 
-        Returns:
-            ``None`` if the line isn't a change in the server's usual spelling.
+        ``None`` means that the line isn't a change in the server's usual spelling.
 
         Raises:
             UnexpectedObject: the object is of another kind.
@@ -261,11 +246,9 @@ class EventDecoder:
             raise self._protocol_error(line, error) from error
 
     def _check_kind(self, raw: bytes) -> None:
-        """Raise ``UnexpectedObject`` if ``raw`` is an object of another kind."""
         self._reject(read_other_type(self._resource, raw))
 
     def _check_namespace(self, namespace: str) -> None:
-        """Raise ``UnexpectedObject`` if an object is in another namespace."""
         self._reject(find_other_namespace(self._namespace, namespace))
 
     def _reject(self, difference: str) -> None:
@@ -300,7 +283,6 @@ class EventDecoder:
         return ProtocolError(message, phase="watch")
 
     def _decode_object(self, raw: bytes) -> KubeObject | None:
-        """Return the object; ``None`` if it is of another shard."""
         metadata = decode_nested(decode_envelope, raw).metadata
         self._check_kind(raw)
         self._check_namespace(metadata.namespace)

@@ -31,7 +31,6 @@ class InitialObjects(Sequence[KubeObject]):
 
     @property
     def chunks(self) -> list[Collection[KubeObject]]:
-        """The objects of each segment."""
         return [segment.values() for segment in self._segments]
 
     def __len__(self) -> int:
@@ -61,11 +60,7 @@ class InitialList:
     """
 
     def __init__(self, deduplicate: Callable[[KubeObject], KubeObject]) -> None:
-        """Create an empty list.
-
-        Args:
-            deduplicate: returns the cached object if it equals the given one, else the given one.
-        """
+        """Create an empty list. ``deduplicate`` returns the equal cached object, or its own."""
         self.resource_version = ""
         """The version of the state. Empty until the end mark has arrived."""
         self._segments: list[dict[ObjectKey, KubeObject]] = [{}]
@@ -90,7 +85,6 @@ class InitialList:
         return next((segment for segment in reversed(self._segments) if key in segment), None)
 
     def objects(self) -> InitialObjects:
-        """Return the objects."""
         return InitialObjects(self._segments)
 
     def __len__(self) -> int:

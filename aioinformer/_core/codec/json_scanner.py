@@ -1,9 +1,8 @@
 """Scanners that find a place in JSON whose bytes arrive in pieces.
 
-A list is read while it arrives, so two places must be found before its JSON is complete: the list's
-own ``items``, and the end of an item that is too long to be cut at a separator. Both scanners read
-every byte once, however the bytes are cut into pieces. A scanner looks at strings, braces and
-colons only: the JSON decoder checks all bytes later.
+Two places of a list must be found before its JSON is complete: its own ``items``, and the end of an
+item that is too long to be cut at a separator. Both scanners read every byte once, however the
+bytes are cut, and look at strings, braces and colons only: the JSON decoder checks all bytes later.
 """
 
 from __future__ import annotations
@@ -28,18 +27,15 @@ _decode_text = Decoder(str).decode
 
 
 class BraceScanner:
-    """A search for the closing brace of one object."""
-
     def __init__(self) -> None:
         self._depth = 0
         self._in_string = False
         self._escaped = False
 
     def find_end(self, data: bytes, at: int) -> int | None:
-        """Scan ``data`` from the offset ``at`` to the end. Each call continues the one before.
+        """Return the offset after the closing brace; ``None`` if the brace has yet to arrive.
 
-        Returns:
-            The offset after the closing brace; ``None`` if the brace has yet to arrive.
+        Each call continues the one before, from the offset ``at`` of ``data``.
         """
         if self._escaped and at < len(data):
             self._escaped, at = False, at + 1
@@ -69,23 +65,18 @@ class ItemsScanner:
 
     def __init__(self) -> None:
         self.occurrences = 0
-        """The number of keys ``items`` found so far. In legal JSON a key may occur twice."""
+        """Keys ``items`` found so far. In legal JSON a key may occur twice."""
         self._at = 0
         self._depth = 0
         self._string_start: int | None = None
-        """The offset of the string under way; ``None`` outside of strings."""
         self._last_string = (0, 0)
-        """The offsets of the last complete string in the outermost object: a key if a colon is
-        next."""
+        """The last complete string in the outermost object: a key if a colon is next."""
         self._is_value_next = False
-        """True if the value of ``items`` is next."""
 
     def find_array(self, buffer: bytes) -> int | None:
         """Scan the bytes that were added to ``buffer`` since the last call.
 
-        Returns:
-            The offset after the opening bracket of the array ``items``; ``None`` if there is no
-            such array up to the end of the buffer.
+        Return the offset after the opening bracket of ``items``; ``None`` if it has yet to arrive.
         """
         while self._at < len(buffer):
             if self._is_value_next:
@@ -105,7 +96,6 @@ class ItemsScanner:
         self._at, self._last_string = 0, (0, 0)
 
     def _scan_token(self, buffer: bytes) -> None:
-        """Scan up to the end of the next token, or of the buffer."""
         start = self._string_start
         outside = _MEMBERS if self._depth == 1 else _OUTSIDE_STRING
         found = (outside if start is None else _INSIDE_STRING).search(buffer, self._at)

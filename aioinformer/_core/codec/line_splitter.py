@@ -1,9 +1,8 @@
-r"""The splitter of a watch into lines.
+r"""The splitter of a watch, a stream of JSON objects, into lines.
 
-A watch is a stream of JSON objects, one per line. Lines end at ``\n`` and nowhere else: U+0085 and
-its kin are legal inside a JSON string, and a splitter that follows Unicode would cut there. Chunks
-are cut by the network at any place. A line may be long (Go escapes ``<``, ``>`` and ``&`` to six
-bytes, so that an object of 1.5 MiB can take 9), so the only limit is a cap against nonsense.
+Lines end at ``\n`` and nowhere else: U+0085 and its kin are legal inside a JSON string, and a
+splitter that follows Unicode would cut there. A line may be long (Go escapes ``<``, ``>`` and ``&``
+to six bytes, so that an object of 1.5 MiB can take 9), so the only limit is a cap against nonsense.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from aioinformer.errors import LineTooLong
 __all__ = ["LINE_CAP", "Line", "LineSplitter"]
 
 Line: TypeAlias = tuple[bytes, int, int]
-"""A line: the bytes that contain it, and the offsets of its first byte and after its end."""
+"""The bytes that contain the line, and the offsets of its first byte and after its end."""
 
 
 LINE_CAP = 64 * 1024 * 1024
 """The longest line in bytes. The largest event of a server with default limits has 9 MiB.
 
 The decoding of a line is one step, which holds the event loop for about 1.4 ms a megabyte: 10 ms at
-7 MB, 90 ms at this cap. The step can't be cut, since msgspec decodes whole values only, and a
-thread would not help, since msgspec holds the interpreter's lock meanwhile."""
+7 MB, 90 ms at this cap. msgspec decodes whole values only, and a thread would not help, since
+msgspec holds the interpreter's lock meanwhile."""
 
 
 _EMPTY_LINES = b"\n", b"\r\n"
@@ -31,14 +30,7 @@ _EMPTY_LINES = b"\n", b"\r\n"
 
 
 class LineSplitter:
-    """A splitter of chunks into lines."""
-
     def __init__(self, *, cap: int = LINE_CAP) -> None:
-        """Create a splitter.
-
-        Args:
-            cap: the longest line, in bytes, that is accepted.
-        """
         self._cap = cap
         self._tail: list[bytes] = []
         self._tail_size = 0
@@ -85,10 +77,7 @@ class LineSplitter:
 
     @property
     def buffered(self) -> int:
-        """Bytes of the line under way.
-
-        If the stream ends now, they are discarded: the next watch starts before that event.
-        """
+        """Bytes of the line under way, which the next watch sends again if the stream ends now."""
         return self._tail_size
 
     def __repr__(self) -> str:

@@ -4,13 +4,12 @@ The body is never held whole: a list from the server's cache ignores the page si
 are 300 MB. The end of the first item is found by counting braces. The bytes between that item and
 the next one are this server's separator, and the following items are cut where the separator occurs
 again. The JSON decoder has the last word: bytes that decode as one object without a rest are
-exactly one item, even if the separator also occurs inside it. If an item misleads the cutting
-several times, its braces are counted too, so that an object full of separators costs time in
-proportion to its size.
+exactly one item. If an item misleads the cutting several times, its braces are counted too, so that
+an object full of separators costs time in proportion to its size.
 
-Keys may come in any order: custom resources have ``items`` before ``metadata`` (recording 50). A
-list may also be pretty-printed (recording 44). A list that has the key ``items`` twice is rejected:
-JSON parsers disagree about the meaning, and a wrong guess would empty the cache.
+Keys may come in any order: custom resources have ``items`` before ``metadata``. A list may also be
+pretty-printed. A list that has the key ``items`` twice is rejected: JSON parsers disagree about the
+meaning, and a wrong guess would empty the cache.
 """
 
 from __future__ import annotations
@@ -46,20 +45,17 @@ if TYPE_CHECKING:  # for informers of shards
 __all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
 
 ITEM_CAP = 64 * 1024 * 1024
-"""The longest item in bytes; the same as the cap on the line of a watch, for the same reason. An
-item that never ends must not fill the memory. The braces of a long item are counted in steps, but
-its decoding is one step: see ``LINE_CAP`` for its length."""
+"""The longest item in bytes, as ``LINE_CAP``. An item that never ends must not fill the memory. The
+braces of a long item are counted in steps, but its decoding is one step."""
 
 MAX_FALSE_SPLITS = 4
-"""Cuts tried on one item before its braces are counted. Nested objects that begin as items do are
-rare."""
+"""Cuts tried on one item before its braces are counted. Few nested objects begin as items do."""
 MAX_UNSPLIT_BYTES = 64 * 1024
 """Bytes of an item after which its braces are counted although no cut was found: the next item may
 not begin as the others do, and the buffer must not grow to hold the rest of the list. Counting in
 so many bytes takes about 1 ms in one step, and 8 ms if they are nothing but braces."""
 SCAN_BYTES = 16 * 1024
-"""Bytes to pass to ``feed`` at once while every brace is counted, so that a call takes at most 2
-ms."""
+"""Bytes to pass to ``feed`` at once while every brace is counted, for at most 2 ms a call."""
 PART_BYTES = 16 * 1024
 """The least size of the pieces in which a long item is collected. Pieces of a few bytes would take
 many times as much memory as the item."""
@@ -114,7 +110,7 @@ class ListEnvelope(Struct):
 
     @property
     def shard_selector(self) -> str:
-        """The shard selector that the server has applied; empty for none (recordings 54, 65)."""
+        """The shard selector that the server has applied; empty for none."""
         info = self.metadata.shard_info
         return "" if info is None else info.selector
 
@@ -126,8 +122,6 @@ _decode_envelope = Decoder(ListEnvelope).decode
 
 
 class ListDecoder:
-    """A decoder of one response to a list request."""
-
     def __init__(
         self,
         resource: Resource,
@@ -139,12 +133,8 @@ class ListDecoder:
     ) -> None:
         """Create a decoder.
 
-        Args:
-            resource: the resource that is listed.
-            managed_fields: True keeps ``metadata.managedFields`` in the objects.
-            namespace: the namespace that is listed; ``None`` for all.
-            cap: the longest item, in bytes, that is accepted.
-            shard: excludes the objects of other shards; ``None`` to return all objects.
+        ``namespace`` is the listed one, ``None`` for all; ``cap`` the longest item in bytes;
+        ``shard`` excludes the objects of other shards.
         """
         self._shard = shard
         self._unproven = shard
@@ -167,10 +157,8 @@ class ListDecoder:
         self._scan_at = 0
         """The offset in the buffer up to which ``_scanner`` has counted."""
         self._parts: list[bytes] = []
-        """The bytes of a long item that came before the buffer."""
         self._parts_size = 0
         self.count = 0
-        """The number of items decoded so far, those of other shards included."""
 
     def feed(self, chunk: bytes) -> list[KubeObject]:
         """Return the objects that ``chunk`` completes. ``close`` returns the last one of the list.
@@ -196,7 +184,6 @@ class ListDecoder:
 
     @property
     def _held(self) -> int:
-        """The number of bytes that wait for the rest of an item, of the head or of the tail."""
         return self._parts_size + len(self._buffer)
 
     def close(self) -> tuple[list[KubeObject], ListEnvelope]:
@@ -229,7 +216,6 @@ class ListDecoder:
         return "", "List", f"{self._resource.kind}List", "PartialObjectMetadataList"
 
     def _find_items(self) -> None:
-        """Look for the list's own ``items``. The bytes up to them become the head."""
         end = self._items_scanner.find_array(self._buffer)
         if self._items_scanner.occurrences > 1:
             raise self._protocol_error("the key 'items' occurs more than once")
@@ -245,7 +231,7 @@ class ListDecoder:
         try:
             envelope = _decode_envelope(self._head + b"]}")
         except DECODE_ERRORS:
-            return  # the metadata come after the items (recording 50)
+            return  # the metadata come after the items
         if shard.is_selector(envelope.shard_selector):
             self._unproven = None
 
@@ -275,7 +261,6 @@ class ListDecoder:
         self._buffer, self._scan_at = chunk, 0
 
     def _check_size(self) -> None:
-        """Raise if the undecoded bytes are more than any real list has at this place."""
         held = self._held
         if self._in_items and held > self._cap:
             raise self._protocol_error(

@@ -1,10 +1,9 @@
 """The form of an object that has metadata only (``metadata_only=True``).
 
-A server that is asked for it answers with ``PartialObjectMetadata`` (recordings 19 and 32). A
-server that doesn't know the form, such as an old aggregated API, answers with whole objects. Both
-answers are reduced to one form, ``{"metadata": ...}``, so that a relist finds equal bytes, and so
-that the object shows its own kind and apiVersion, as those of controller-runtime's metadata cache
-do.
+A server that is asked for it answers with ``PartialObjectMetadata``, and one that doesn't know the
+form, such as an old aggregated API, with whole objects. Both are reduced to ``{"metadata": ...}``,
+so that a relist finds equal bytes, and the object shows its own kind and apiVersion, as in
+controller-runtime's metadata cache.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ METADATA_ACCEPT = _FORM.format("PartialObjectMetadata")
 """The ``Accept`` header of a watch of metadata. The second format, whole objects, is for servers
 that don't know the first one; client-go's metadata client accepts it too."""
 METADATA_LIST_ACCEPT = _FORM.format("PartialObjectMetadataList")
-"""The ``Accept`` header of a list of metadata."""
 
 _SERVED_HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{'
 """The beginning of an object as API servers write it. Nothing follows its metadata."""
@@ -38,7 +36,6 @@ _decode_metadata = Decoder(_Metadata).decode
 
 
 def keep_metadata(obj: KubeObject) -> KubeObject:
-    """Return ``obj`` reduced to its metadata."""
     raw = obj.raw
     if raw.startswith(_SERVED_HEAD):
         reduced = _HEAD + raw[len(_SERVED_HEAD) :]

@@ -3,14 +3,13 @@
 API servers write the metadata of a built-in resource before its spec, and managedFields as the last
 member of metadata. Everything that the cache needs stands before managedFields then, and the object
 without managedFields consists of the bytes before and after them. So only a fifth of the bytes of a
-pod is read. Custom resources are written in alphabetical order, so their lines never have this
-layout.
+pod is read. Custom resources are written in alphabetical order and never have this layout.
 
-The bytes of valid JSON can't be mistaken for another layout: inside of a string each quote is
-escaped, so ``,"managedFields":[{`` is a member; the bytes before it, from metadata's brace on, are
-complete with one more brace, so this member is metadata's own; and no managedFields contain an
-array, so the first bracket behind their beginning closes them, unless it is in a string. The name
-of the next member of the object must follow, whose quotes no string contains unescaped.
+Valid JSON can't be mistaken for another layout: inside of a string each quote is escaped, so
+``,"managedFields":[{`` is a member; the bytes before it, from metadata's brace on, are complete
+with one more brace, so this member is metadata's own; and no managedFields contain an array, so the
+first bracket behind their beginning closes them, unless it is in a string. The name of the next
+member of the object must follow, whose quotes no string contains unescaped.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from aioinformer._core.objects.identity import VersionText
 __all__ = ["BRACKET", "MANAGED_FIELDS", "METADATA", "HeadMetadata", "decode_head", "find_end"]
 
 METADATA = b'"metadata":'
-"""The member that follows kind and apiVersion in the layout."""
 MANAGED_FIELDS = b',"managedFields":[{'
 """The end of what is read."""
 BRACKET = b"]"
@@ -37,9 +35,7 @@ _END = re.compile(rb'\]\},"[A-Za-z]+":')
 
 
 class HeadMetadata(Struct, rename="camel", gc=False):
-    """The metadata that the cache needs. A built-in object of a server has a uid and a version;
-    where they are missing, they may stand behind managedFields.
-    """
+    """The metadata that the cache needs. uid and version may stand behind managedFields."""
 
     name: str
     uid: str
@@ -53,15 +49,10 @@ unless the bytes are exactly one object with a name, a uid and a version."""
 
 
 def find_end(line: bytes, start: int, managed_fields: Raw | UnsetType) -> bytes:
-    """Return the end of metadata and the name of the next member, if a line has the layout.
+    """Return the end of metadata and the name of the next member: ``]},"spec":`` for a pod.
 
-    Args:
-        line: a change.
-        start: the offset behind kind and apiVersion.
-        managed_fields: the value that a pass over the whole line has found.
-
-    Returns:
-        ``]},"spec":`` for a pod; empty if the line has another layout.
+    ``start`` is the offset behind kind and apiVersion, ``managed_fields`` the value that a pass
+    over the whole line has found. The result is empty if the line has another layout.
     """
     cut = line.find(MANAGED_FIELDS, start)
     end = _END.match(line, line.find(BRACKET, cut)) if cut > 0 else None

@@ -1,12 +1,11 @@
 """The decoder of one object: its JSON bytes to a ``KubeObject``.
 
-Watches and lists both use it, so that an object looks the same however it arrived. The metadata
-pass reads four fields and skips the rest without building it. ``managedFields``, a third of a
-typical object and of no use to a reader, is cut out of the bytes.
+The metadata pass reads four fields and skips the rest without building it. ``managedFields``, a
+third of a typical object and of no use to a reader, is cut out of the bytes.
 
 The items of a built-in resource's list lack the kind and apiVersion that the same objects have in a
-watch (recordings 10 and 30). The decoder inserts the bytes that a watch sends, so that there is one
-stored form, and unchanged objects have equal bytes however they arrived.
+watch. The decoder inserts the bytes that a watch sends, so that unchanged objects have equal bytes
+however they arrived.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ _METADATA = b'{"metadata":{', b',"metadata":{'
 _UNTYPED = _METADATA[0]
 """The beginning of a list's item that has neither kind nor apiVersion."""
 _OPENING = len(_METADATA[0]) - 1
-"""The offset of metadata's own brace in these."""
 _SPACE = b" \t\r\n"
 
 
@@ -61,14 +59,10 @@ class ObjectMetadata(Struct, rename="camel", gc=False):
 
 
 class ObjectEnvelope(Struct, gc=False):
-    """An object, with everything but its metadata skipped."""
-
     metadata: ObjectMetadata
 
 
 class ItemEnvelope(Struct, rename="camel", gc=False):
-    """An item of a list, with everything but its metadata and type skipped."""
-
     metadata: ObjectMetadata
     kind: str = ""
     api_version: str = ""
@@ -92,19 +86,12 @@ def decode_object(
     type_meta: bytes = b"",
     packed: bool = False,
 ) -> KubeObject:
-    """Return the object whose bytes are ``source[start:end]``.
+    """Return the object whose bytes are ``source[start:end]``, with the result of their metadata
+    pass.
 
-    Args:
-        resource: the resource of the object.
-        metadata: the result of the metadata pass over those bytes.
-        source: a line, or a part of a list. The object doesn't refer to it, because a view kept for
-            one object would keep all others in the buffer alive.
-        start: the offset of the object's opening brace.
-        end: the offset after its closing brace.
-        managed_fields: True keeps ``metadata.managedFields``.
-        type_meta: the beginning of an object in a watch (``encode_type_meta``), for an item of a
-            list that begins with its metadata instead; empty to leave the object unchanged.
-        packed: True leaves uid and version in the object's bytes (``object_body``).
+    The object doesn't refer to ``source``: a view would keep all other objects in the buffer alive.
+    ``type_meta`` (``encode_type_meta``) completes an item of a list that begins with its metadata;
+    empty to leave it unchanged. ``packed`` leaves uid and version in the bytes (``object_body``).
     """
     if managed_fields or metadata.managed_fields is UNSET:
         raw = source[start:end]
@@ -126,7 +113,7 @@ def decode_object(
 def encode_type_meta(resource: Resource) -> bytes:
     """Return the opening brace, kind and apiVersion, with which objects in a watch begin.
 
-    The result is empty for a resource without a kind: its objects can't be completed.
+    Empty for a resource without a kind: its objects can't be completed.
     """
     if not resource.kind:
         return b""
@@ -169,7 +156,6 @@ def remove_managed_fields(raw: bytes, value: bytes) -> bytes:
 
 
 def _has_managed_fields(raw: bytes) -> bool:
-    """Return False if ``raw`` is an object without ``metadata.managedFields``, however deep."""
     try:
         return decode_nested(decode_envelope, raw).metadata.managed_fields is not UNSET
     except DECODE_ERRORS:
@@ -199,7 +185,6 @@ def _skip_space(raw: bytes, at: int) -> int:
 
 
 def _remove_member(raw: bytes, start: int, end: int) -> bytes:
-    """Return ``raw`` without the member at ``start:end`` and without one comma beside it."""
     after = _skip_space(raw, end)
     if raw.startswith(b",", after):
         return raw[:start] + raw[after + 1 :]

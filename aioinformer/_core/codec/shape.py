@@ -1,15 +1,14 @@
 """``Shape``: the form in which an informer keeps objects, and the form in which programs see them.
 
-There are four forms. By default, the bytes of the whole object are kept. With
-``metadata_only=True``, the bytes of its metadata are kept. With ``model=``, an instance of a class
-is built when the object arrives, and nothing else is kept. With ``convert=``, the bytes are kept,
-and a program's function converts the object when the program reads it. Before any of these,
+By default the bytes of the whole object are kept; with ``metadata_only=True`` those of its
+metadata; with ``model=`` an instance of a class and nothing else. With ``convert=`` the bytes are
+kept, and a program's function converts the object when the program reads it. Before any of these,
 ``transform=`` names a program's function that replaces or drops objects.
 
-``transform=`` runs once for each version that arrives, in any kind of event, so that removed parts
-are never cached. Its result must be the same object by key, uid and version: else the cache would
-file the object elsewhere, or take it for older or newer than it is. client-go's TransformFunc may
-return anything, and its error stops the informer; here an error rejects that one version.
+``transform=`` runs once for each version that arrives, so that removed parts are never cached. Its
+result must be the same object by key, uid and version: else the cache would file the object
+elsewhere, or take it for older or newer than it is. client-go's TransformFunc may return anything,
+and its error stops the informer; here an error rejects that one version.
 
 A rejected object keeps its place in the order of events (as an ``ExcludedObject``), so that the
 cache keeps the version before and lists the object as rejected.
@@ -44,16 +43,12 @@ __all__ = ["Converter", "Shape", "Transform", "Transformer", "with_type_meta"]
 
 
 Transform: TypeAlias = Callable[[KubeObject], KubeObject | Mapping[str, Any] | None]
-"""Returns the object itself, another body for it, or ``None`` to drop it. A transform must return
-the same result for the same object every time. The transform runs in the event loop, for each
-object that arrives."""
+"""Returns the object itself, another body for it, or ``None`` to drop it, and the same result for
+the same object every time. It runs in the event loop, for each object that arrives."""
 
 
 class Transformer:
-    """A converter that calls one ``transform=``."""
-
     def __init__(self, transform: Transform) -> None:
-        """Create a converter that calls ``transform`` for each object."""
         self._transform = transform
 
     def __call__(self, obj: KubeObject) -> KubeObject:
@@ -100,7 +95,6 @@ def _replace_body(body: object, obj: KubeObject) -> KubeObject:
 
 
 def _to_plain(value: object) -> object:
-    """Return a read-only part of a cached object as a type that JSON has."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     if isinstance(value, Sequence):
@@ -169,21 +163,19 @@ class Shape(Struct, Generic[T], frozen=True):
             model: a ``msgspec.Struct``, dataclass, ``TypedDict`` or attrs class. Only the fields
                 that it declares are kept. Prefer a frozen ``Struct`` with ``gc=False`` and tuples:
                 then no program can change a cached object, and Python's garbage collector has
-                nothing to visit. With 50,000 pods of eight fields, a full collection takes 0.1 ms
-                longer with such structs, 60 ms with others, 200 ms with dataclasses, which also
-                take twice the memory; the whole program waits for it (measured by
-                ``benchmarks/features/models.py``).
-                WARNING: all readers and handlers share the one cached object. An object of a
-                mutable model can be changed in place, and the cache then differs from the server
-                until the object's next change. Copy before changing;
+                nothing to visit. With 50,000 pods of eight fields, a full collection, for which the
+                whole program waits, takes 0.1 ms longer with such structs, 60 ms with others, 200
+                ms with dataclasses, which also take twice the memory
+                (``benchmarks/features/models.py``). WARNING: all readers and handlers share the one
+                cached object. An object of a mutable model can be changed in place, and the cache
+                then differs from the server until the object's next change. Copy before changing;
                 ``aioinformer.testing.MutationDetector`` finds programs that don't.
             convert: converts a ``KubeObject`` when the object is read. The function must be quick,
                 and runs in the thread that reads. A few results are kept and shared, so that the
                 warning of ``model`` applies to them.
             transform: see ``Transform``.
             metadata_only: True to keep nothing but ``metadata`` of each object. The informer asks
-                the server for ``PartialObjectMetadata``. The other options see an object that has
-                nothing else.
+                the server for ``PartialObjectMetadata``. The other options see nothing else.
 
         Raises:
             UsageError: both ``model`` and ``convert`` are given, or ``model`` is no such class.
@@ -210,16 +202,12 @@ class Shape(Struct, Generic[T], frozen=True):
         return cls(model, convert, transform, metadata_only)
 
     def view(self) -> ObjectView[T] | None:
-        """Return a new view of the objects; ``None`` if programs see the objects themselves."""
         if self.model is not None:
             return model_view(self.model)
         return None if self.convert is None else conversion_view(self.convert)
 
     def converter(self) -> Converter | None:
-        """Return the function that converts an object to its stored form.
-
-        ``None`` if objects are stored unchanged.
-        """
+        """Return the converter to the stored form; ``None`` if objects are stored unchanged."""
         steps: list[Converter] = [keep_metadata] if self.metadata_only else []
         if self.transform is not None:
             steps.append(Transformer(self.transform))
@@ -238,8 +226,6 @@ class Shape(Struct, Generic[T], frozen=True):
 
 
 def _chain(first: Converter, second: Converter) -> Converter:
-    """Return a converter that applies both, unless the first one excludes the object."""
-
     def convert(obj: KubeObject) -> KubeObject:
         converted = first(obj)
         return converted if type(converted) is ExcludedObject else second(converted)
@@ -248,8 +234,6 @@ def _chain(first: Converter, second: Converter) -> Converter:
 
 
 class _ModelDecoder:
-    """A converter of objects to instances of a model."""
-
     def __init__(self, model: type[Any]) -> None:
         self._decode = msgspec.json.Decoder(model).decode
         self._adds_type_meta = not _TYPE_META.isdisjoint(_model_fields(model))
@@ -289,11 +273,7 @@ def with_type_meta(obj: KubeObject) -> bytes:
 
 
 def _model_fields(model: object) -> set[str]:
-    """Return the keys that a model declares.
-
-    Raises:
-        UsageError: ``model`` can't be a model.
-    """
+    """Return the keys that a model declares; raise ``UsageError`` for another class."""
     message = (
         f"model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not {name_of(model)}"
     )

@@ -13,8 +13,8 @@ from aioinformer.errors import Status
 __all__ = ["decode_status", "one_line", "quote_kind"]
 
 MAX_TEXT_LENGTH = 1000
-"""Characters of a server's message that are kept, because it goes into errors, logs and terminals.
-kube-apiserver's own messages have some hundred."""
+"""Characters of a server's message that are kept. kube-apiserver's own messages have some hundred.
+"""
 
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
@@ -39,13 +39,9 @@ _MAX_RETRY_AFTER = 2**31 - 1
 
 
 def decode_status(body: bytes, *, code: int = 500) -> Status:
-    """Return the Status in ``body``.
+    """Return the Status in ``body``; the HTTP status ``code`` is assumed if it has no valid one.
 
     Parts of a wrong form that nothing depends on (details, the wait) are left out.
-
-    Args:
-        body: JSON.
-        code: the HTTP status to assume if the body has none or an invalid one.
 
     Raises:
         msgspec.DecodeError: the body is no ``Status`` object.

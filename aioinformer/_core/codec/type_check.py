@@ -1,9 +1,8 @@
 """The check that an object is of the kind and in the namespace that an informer reads.
 
 A proxy or a broken server may send objects of another resource, which must never be cached. The
-kind and apiVersion are the first bytes of an object, always the same within one watch, so the
-decoder of a watch compares these bytes together with the rest of a line's head. Only an unknown
-head needs the checks of this module.
+decoder of a watch compares kind and apiVersion, the first bytes of an object, together with the
+rest of a line's head. Only an unknown head needs the checks of this module.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ and the offset of the object's opening brace."""
 LINE_ENDS = b"}}\n", b"}}"
 
 DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
-"""The kinds of changes by the types of watch events."""
 _METADATA_ONLY = "PartialObjectMetadata", "meta.k8s.io/v1"
 
 
@@ -56,8 +54,7 @@ PLAIN_HEADS = _make_heads(b"{")
 def iter_line_heads(resource: Resource) -> Iterator[LineHeads]:
     """Yield the heads of the lines that have objects of ``resource``, in each usual spelling.
 
-    Built-in types begin with the kind, custom resources with the apiVersion (recordings 30 and
-    51).
+    Built-in types begin with the kind, custom resources with the apiVersion.
     """
     for kind, api_version in ((resource.kind, resource.api_version), _METADATA_ONLY):
         members = {"kind": kind, "apiVersion": api_version}
@@ -88,22 +85,13 @@ def find_other_type(resource: Resource, kind: str, api_version: str) -> str:
 
 
 def read_other_type(resource: Resource, raw: bytes) -> str:
-    """Return the same for the object whose bytes are ``raw``.
-
-    Raises:
-        msgspec.DecodeError: kind or apiVersion is no text.
-    """
+    """Return the same for ``raw``; raise ``msgspec.DecodeError`` if its type is no text."""
     meta = decode_nested(_decode_type_meta, raw)
     return find_other_type(resource, meta.kind, meta.api_version)
 
 
 def find_other_namespace(expected: str | None, namespace: str) -> str:
-    """Return a description of ``namespace`` if it isn't the expected one, else an empty text.
-
-    Args:
-        expected: the namespace that is read; ``None`` for all.
-        namespace: the namespace of an object.
-    """
+    """Return a description of ``namespace`` if it isn't the expected one, else an empty text."""
     if expected is None or namespace == expected:
         return ""
     return f"in another namespace: {one_line(namespace, 80) or 'none'}"

@@ -1,9 +1,9 @@
 """The decoder of a watch: bytes to deltas, bookmarks and the initial list.
 
 The initial state of a WatchList arrives as single additions in no order, mixed with changes that
-happen meanwhile. That state is meaningful only as a whole, so the decoder collects the objects
-until the end mark; a stream that ends before the mark leaves nothing behind. The versions before
-the mark can't be resumed from (client-go's rule for synthetic events).
+happen meanwhile. It is meaningful only as a whole, so the decoder collects the objects until the
+end mark; a stream that ends before the mark leaves nothing behind. A watch can't be resumed from
+the versions before the mark (client-go's rule for synthetic events).
 """
 
 from __future__ import annotations
@@ -30,37 +30,29 @@ __all__ = ["WatchBatch", "WatchDecoder"]
 
 SLICE_BYTES = 16384
 """Bytes to decode between two reads of the clock where a program's code runs for each object: five
-pods. A chunk may contain hundreds of objects; a read after each would cost as much as a model does.
-"""
+pods. A read after each of hundreds of objects would cost as much as a model does."""
 
 
 class WatchBatch(Struct):
-    """The contents of one piece of a watch."""
-
     entries: list[Delta | Bookmark]
     """The changes and bookmarks for the queue; of a WatchList, those after its end mark."""
     bookmarks: int
-    """Bookmarks among the entries."""
     event_count: int
     """Events of any kind, in ``entries`` or not."""
     resource_version: str = ""
-    """The last version in the entries; empty if there is none."""
     initial_list: InitialList | None = None
     """The complete initial list, in the batch that contains its end mark."""
     unexpected: UnexpectedObject | None = None
     """The first event that was ignored, because its object is of another kind or namespace."""
     ignored: int = 0
-    """The number of such events."""
     excluded: int = 0
-    """The number of events of objects of other shards. If the last event is such a one, the last
-    entry is a bookmark with its version."""
+    """Events of objects of other shards. If the last event is such a one, the last entry is a
+    bookmark with its version."""
     error: FetchError | None = None
     """The ERROR event or the malformed line at which decoding ended. The entries came before it."""
 
 
 class WatchDecoder:
-    """The decoder of one watch: bytes to batches."""
-
     def __init__(
         self,
         resource: Resource,
@@ -75,16 +67,9 @@ class WatchDecoder:
     ) -> None:
         """Create the decoder of a watch that has brought nothing yet.
 
-        Args:
-            resource: the resource that is watched.
-            initial: collects the initial list of a WatchList; ``None`` for a plain watch.
-            managed_fields: True keeps ``metadata.managedFields`` in the objects.
-            namespace: the namespace that is watched; ``None`` for all.
-            line_cap: the longest event, in bytes, that is accepted.
-            converter: converts an object to its stored form; ``None`` stores objects unchanged.
-            shard: excludes the objects of other shards; ``None`` to return all objects.
-            validate: True checks that each event is JSON to its end; False checks its metadata
-                where that precedes the rest. A converter needs a valid body.
+        ``initial`` collects the initial list of a WatchList; ``line_cap`` is the longest event in
+        bytes; ``converter`` converts an object to its stored form and needs a valid body. See
+        ``EventDecoder`` for the other arguments.
         """
         self._shard = shard
         self.slice_bytes = maxsize if converter is None else SLICE_BYTES
@@ -140,7 +125,7 @@ class WatchDecoder:
     def _remove_excluded(self, batch: WatchBatch) -> None:
         """Remove the places of excluded changes, and keep the version of the last one.
 
-        A later entry has a later version, so that only a change at the end is missed otherwise.
+        Only a change at the end would be missed: a later entry has a later version.
         """
         entries = batch.entries
         ends_excluded = bool(entries) and entries[-1] is OTHER_SHARD
@@ -151,7 +136,6 @@ class WatchDecoder:
     def _feed_initial(
         self, initial: InitialList, lines: list[Line], batch: WatchBatch
     ) -> list[Line]:
-        """Collect the initial list. Return the lines after its end mark."""
         decode = self._decode
         for number, (source, start, end) in enumerate(lines, 1):
             entry = decode(source, start, end)
@@ -176,7 +160,6 @@ class WatchDecoder:
 
     @property
     def buffered(self) -> int:
-        """Bytes of the event under way. If the stream ends now, they are discarded."""
         return self._splitter.buffered
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """The recent events of one listener: batches that all mailboxes share, and a position in them.
 
-Live events and the diffs of relists are queued in order of arrival. Nothing is copied: the queue
-holds the same batches as the queues of other listeners. A batch is opened when the previous one is
-at its end, and a consumer may take events from the open batch with no call into this module.
+Live events and the diffs of relists are queued in order of arrival, without a copy. A batch is
+opened when the previous one is at its end, and a consumer may take events from the open batch with
+no call into this module.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ POSITION_MARK: list[Event] = []
 
 
 class BatchIterator(Iterator[Event], Protocol):
-    """An iterator over a tuple or a list of events."""
-
     def __length_hint__(self) -> int:
         """Return the exact number of events that are left.
 
-        The method is called itself, in a fifth of the time that ``operator.length_hint`` takes.
+        A call of this method takes a fifth of the time of ``operator.length_hint``.
         """
         ...
 
@@ -49,23 +47,18 @@ else:
 
 
 class BatchQueue:
-    """The batches that are queued, and the rest of the open batch."""
-
     def __init__(self, event_map: EventMap | None = None) -> None:
         """Make an empty queue.
 
-        Args:
-            event_map: the filter. Applied to the batches of a relist as they are opened; live
-                events are filtered before ``add``.
+        ``event_map`` filters the batches of a relist as they are opened; live events are filtered
+        before ``add``.
         """
         self.rest = _iterate(())
         """The rest of the open batch. Advancing this iterator takes an event."""
         self.at = 0.0
-        """The time at which the open batch came."""
         self.borrowed = False
-        """True if a consumer may hold ``rest``."""
         self.queue: deque[Batch] = deque()
-        """The batches. To be read only. An attribute because it is read for every batch."""
+        """To be read only. An attribute because it is read for every batch."""
         self.uncounted = 0
         """The number of queued batches that don't count against the limit."""
         self.dropped = 0
@@ -76,7 +69,6 @@ class BatchQueue:
         self._opened_events = 0  # events of batches that were opened
 
     def add(self, events: EventBatch, at: float) -> int:
-        """Queue live events. Returns ``live``."""
         count = len(events)
         left = self.rest.__length_hint__()
         if not (left or self.queue):
@@ -98,11 +90,9 @@ class BatchQueue:
             self.uncounted += 1
 
     def add_mark(self) -> None:
-        """Queue ``POSITION_MARK``."""
         self.queue.append((POSITION_MARK, self.at, 0))
 
     def open(self) -> EventBatch | None:
-        """Open the next batch and return it, or ``None`` if there is none."""
         if not self.queue:
             return None
         events, self.at, count = self.queue.popleft()
@@ -116,7 +106,6 @@ class BatchQueue:
         return events
 
     def _filter_batch(self, events: EventBatch) -> EventBatch:
-        """Return the filtered begin of a relist's batch, and queue the rest again."""
         if events is POSITION_MARK:
             return events
         self.uncounted -= 1
@@ -132,7 +121,7 @@ class BatchQueue:
     def split_open_batch(self) -> None:
         """End the iterator that a consumer holds, because other events now come before the rest.
 
-        The consumer then asks for more. The rest of the open batch stays pending.
+        The rest of the open batch stays pending.
         """
         if self.borrowed:
             self.borrowed = False
@@ -148,7 +137,7 @@ class BatchQueue:
 
     @property
     def live(self) -> int:
-        """The number of events that count against the limit. May be read from any thread."""
+        """The events that count against the limit. May be read from any thread."""
         return (
             self._queued_live + self.rest.__length_hint__()
             if self._open_is_live
@@ -157,12 +146,10 @@ class BatchQueue:
 
     @property
     def relist_pending(self) -> bool:
-        """True if part of a relist's diff is pending."""
         return self.uncounted > 0 or (not self._open_is_live and self.rest.__length_hint__() > 0)
 
     @property
     def delivered(self) -> int:
-        """The number of events that were delivered."""
         return self._opened_events - self.dropped - self.rest.__length_hint__()
 
     @property

@@ -51,11 +51,9 @@ class PendingChange(Struct, gc=False):
 
     @property
     def size(self) -> int:
-        """The number of events that will be delivered."""
         return (self.deletion is not None) + (self.latest is not None)
 
     def merge(self, event: Event) -> None:
-        """Merge the next event of the same key."""
         latest = self.latest
         if isinstance(event, Deleted):
             first = self.deletion
@@ -76,17 +74,15 @@ class CoalescedEvents:
     """Merged events, in the order of the oldest pending event of each key."""
 
     def __init__(self, *, merged: int = 0) -> None:
-        """Make an empty collection; ``merged`` is the number to count on from."""
         self.count = 0
-        """The number of pending events: one a key, or two if an object was re-created."""
+        """The pending events: one a key, or two if an object was re-created."""
         self.merged = merged
-        """The number of events that were merged into others, and so not delivered by themselves."""
+        """The events that were merged into others, and so not delivered by themselves."""
         # No plain dict: popping its first key is slow, since it skips all keys deleted before.
         self.changes: OrderedDict[ObjectKey | Mark, PendingChange] = OrderedDict()
-        """The changes by key. To be read only. An attribute because it is read for every batch."""
+        """To be read only. An attribute because it is read for every batch."""
 
     def add(self, event: Event, at: float) -> None:
-        """Merge an event that came ``at`` this time."""
         key = event.obj.key
         change = self.changes.get(key)
         before = 0
@@ -105,10 +101,8 @@ class CoalescedEvents:
             del self.changes[key]
 
     def add_mark(self, mark: Mark) -> bool:
-        """Mark this place in the order, where ``pop`` will return the mark.
-
-        Returns:
-            True if the mark moves here from an earlier place.
+        """Mark this place in the order; return True if the mark moves here from an earlier
+        place.
         """
         moved = self.changes.pop(mark, None) is not None
         self.changes[mark] = PendingChange(0.0)
@@ -135,10 +129,8 @@ class CoalescedEvents:
     def discard(self, obj: KubeObject) -> bool:
         """Discard the pending events of ``obj``, which this listener never received.
 
-        Events after its deletion are kept, since they are of another object.
-
-        Returns:
-            True if the deletion of ``obj`` was pending here.
+        Events after its deletion are kept, since they are of another object. Return True if the
+        deletion of ``obj`` was pending here.
         """
         change = self.changes.get(obj.key)
         if change is None:

@@ -1,10 +1,10 @@
 """The keys whose events are being handled, for a handler with ``concurrency=N``.
 
-Such a handler is called for up to N keys at once, never twice at once for one key, and for each
-key in order. An event of a busy key waits here, in a window of a few events. No more events are
-taken from the mailbox while N keys are busy or the window is full, since only events in the
-mailbox can be merged. A key that changes all the time can fill the window; then the other keys
-wait until one of its calls is over.
+Such a handler is called for up to N keys at once, never twice at once for one key, and for each key
+in order. An event of a busy key waits here, in a window of a few events. No more events are taken
+from the mailbox while N keys are busy or the window is full, since only events in the mailbox can
+be merged. A key that changes all the time can fill the window; then the other keys wait until one
+of its calls is over.
 """
 
 from __future__ import annotations
@@ -20,14 +20,8 @@ LOOKAHEAD = 4
 
 
 class KeyConcurrency:
-    """At most N busy keys, each with its waiting events in order."""
-
     def __init__(self, count: int) -> None:
-        """Allow ``count`` keys at once.
-
-        Raises:
-            ValueError: ``count`` is below 1.
-        """
+        """Allow ``count`` keys at once; raise ``ValueError`` for less than 1."""
         if count < 1:
             raise ValueError(f"concurrency must be at least 1, not {count}")
         self.count = count
@@ -39,7 +33,6 @@ class KeyConcurrency:
 
     @property
     def full(self) -> bool:
-        """True if no further event may be taken yet."""
         return len(self._busy) >= self.count or self.waiting >= self.count * LOOKAHEAD
 
     @property
@@ -48,15 +41,10 @@ class KeyConcurrency:
         return bool(self._marked)
 
     def mark(self) -> None:
-        """Mark all events that are here now."""
         self._marked = {key: len(waiting) + 1 for key, waiting in self._busy.items()}
 
     def start(self, event: Event) -> bool:
-        """Add an event.
-
-        Returns:
-            True if the event can be handled at once, False if it waits.
-        """
+        """Add an event; return True if it can be handled at once, False if it waits."""
         key = event.obj.key
         waiting = self._busy.get(key)
         if waiting is None:
@@ -67,11 +55,7 @@ class KeyConcurrency:
         return False
 
     def finish(self, event: Event) -> Event | None:
-        """Remove an event that was handled.
-
-        Returns:
-            The next event of its key, or ``None`` if the key is no longer busy.
-        """
+        """Remove an event that was handled. Return the next one of its key, or ``None``."""
         key = event.obj.key
         if key in self._marked:
             self._marked[key] -= 1
@@ -85,10 +69,7 @@ class KeyConcurrency:
         return waiting.popleft()
 
     def clear(self) -> None:
-        """Discard the waiting events.
-
-        ``finish`` must still be called for the events that are being handled.
-        """
+        """Discard the waiting events. Those that are being handled still need ``finish``."""
         for waiting in self._busy.values():
             waiting.clear()
         self._marked = dict.fromkeys(self._marked, 1)

@@ -7,12 +7,12 @@ A mailbox has four parts, which are delivered in this order:
     3. recent events       batches of live events and of relists, shared with other mailboxes
     4. a resync            the cached state again
 
-A resync is delivered last, and only for objects whose cached state has not changed since. Merging
-a resync with a real update gives a real update.
+A resync is delivered only for objects whose cached state has not changed since. Merging a resync
+with a real update gives a real update.
 
-Live events count against a limit. A full mailbox follows its ``Overflow`` rule. The other events
-don't count, since their number is bounded by the number of cached objects, and they are not copied
-for each listener. So a mailbox holds at most max(limit, 2 x keys) events of its own.
+Live events count against a limit. The other events don't count, since their number is bounded by
+the number of cached objects, and they are not copied for each listener. So a mailbox holds at most
+max(limit, 2 x keys) events of its own.
 
 This module is synchronous: waiting for events and for room belongs to the runtime.
 """
@@ -56,8 +56,8 @@ MAX_SKIPPED = 256
 """Events skipped in one step: a listener may wake up after 100,000 objects were deleted."""
 
 MAX_MERGED = 64
-"""Events merged in one ``put``. Merging 64 events takes 0.1 ms, and many listeners may have to
-merge. If more events are left to be merged, ``needs_merge`` is set."""
+"""Events merged in one ``put``, as many listeners may have to merge: 0.1 ms. If more events are
+left to be merged, ``needs_merge`` is set."""
 
 UNLIMITED = 1 << 30
 """The room of a mailbox that doesn't make the pump wait."""
@@ -76,11 +76,8 @@ class Mailbox:
     ) -> None:
         """Make an empty mailbox.
 
-        Args:
-            limit: live events that the mailbox holds; at least 1.
-            overflow: the rule for more events than ``limit``.
-            holds: returns True if the cache still has an object, by uid.
-            event_map: the filter, to which every event is passed; ``None`` for none.
+        ``limit`` is the number of live events that it holds; ``holds`` returns True if the cache
+        still has an object, by uid; ``event_map`` is the filter.
 
         Raises:
             ValueError: the limit is below 1, or there is no such rule.
@@ -107,7 +104,7 @@ class Mailbox:
         """The number of ``mark`` calls behind whose place the consumer has not asked for an event.
         It is never 0 again if a mark was discarded with the pending events."""
         self.recent = BatchQueue(event_map)
-        """The recent events. To be read only. An attribute because it is read for every batch."""
+        """To be read only. An attribute because it is read for every batch."""
         self._holds = holds
         self._event_map = event_map
         self._initial: Replay | None = None
@@ -121,16 +118,9 @@ class Mailbox:
     # -- filling -------------------------------------------------------------------------------
 
     def put(self, events: EventBatch, at: float = 0.0) -> bool:
-        """Queue live events. The sequence is kept and not copied.
+        """Queue live events; the sequence is kept. Return True if any of them passed the filter.
 
         Every event is accepted. If the rule ``blocks``, the owner checks ``free`` first.
-
-        Args:
-            events: the events.
-            at: the time at which they came.
-
-        Returns:
-            True if any of the events passed the filter.
         """
         if self._event_map is not None and not self.closed:
             events = map_events(events, self._event_map)
@@ -149,10 +139,7 @@ class Mailbox:
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
         """Deliver the ``objects`` before anything else, since the listener has just joined.
 
-        Args:
-            objects: the cached objects. Each object is read when it is delivered.
-            at: the time of this call.
-            full: True if the objects are a full state; ``synced`` waits for one.
+        Each object is read when it is delivered. ``synced`` waits for a ``full`` state.
         """
         source = iter(objects)
         events = initial_events(
@@ -172,14 +159,9 @@ class Mailbox:
 
         There may be one diff of a scope at a time. While ``has_relist_of(scope)``, the owner must
         first call ``merge_oldest``, or wait. The diffs of different scopes are of different
-        objects, so that all of them together are no more than twice the objects.
-
-        Args:
-            batches: the events, in batches that all mailboxes share.
-            at: the time of this call.
-            initial: True for the state that completes the first state of the cache, which is the
-                initial state of a listener that joined before.
-            scope: the namespace that was listed, in a cache of several scopes.
+        objects, so that all of them together are no more than twice the objects. ``initial`` is
+        True for the state that completes the first state of the cache, which is the initial state
+        of a listener that joined before.
         """
         if self.closed:
             return
@@ -206,18 +188,11 @@ class Mailbox:
             recent.add_uncounted(batches, at, marked=initial)
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
-        """Deliver ``objects`` again, once nothing else is pending.
+        """Deliver ``objects`` again, once nothing else is pending; skip those that aren't
+        ``current``.
 
-        Nothing is done while an earlier resync is pending: a listener that takes nothing would
-        otherwise hold one more state after each period.
-
-        Args:
-            objects: the cached objects.
-            current: returns True if the cache still has this very state of an object. Others are
-                skipped.
-
-        Returns:
-            True if the objects will be delivered.
+        Return False without an effect while an earlier resync is pending: a listener that takes
+        nothing would otherwise hold one more state after each period.
         """
         if self._resync is not None or self.closed:
             return False
@@ -235,7 +210,6 @@ class Mailbox:
         self.recent.split_open_batch()
 
     def _merge_excess(self) -> None:
-        """Merge the oldest events until the limit is kept, up to ``MAX_MERGED``."""
         self.needs_merge = True
         # The batches of a relist are filtered when they are opened, which takes long.
         filtering = self.recent.uncounted and self._event_map is not None
@@ -276,20 +250,17 @@ class Mailbox:
         return steps
 
     def _skip_deleted(self, obj: KubeObject) -> None:
-        """Discard the events of ``obj``, which was deleted before its replay."""
         if not self._coalesced.discard(obj):
             self._unseen.add(obj)
 
     # -- draining ------------------------------------------------------------------------------
 
     def pop(self) -> Event | None:
-        """Return the next event.
+        """Return the next event; ``None`` for none, or if ``should_yield`` after many skipped
+        events.
 
         This acknowledges the previous event: ``synced`` becomes True when the event after the
         initial state is requested.
-
-        Returns:
-            ``None`` if nothing is pending, or if ``should_yield`` because many events were skipped.
         """
         self.should_yield = False
         for _ in range(MAX_SKIPPED if self._event_map is None else FILTER_BATCH):
@@ -318,13 +289,11 @@ class Mailbox:
         return None
 
     def borrow_batch(self) -> Iterator[Event] | None:
-        """Return the rest of the open batch, or the next batch.
+        """Return the rest of the open batch, or the next batch, or ``None`` where ``pop`` is
+        needed.
 
         Advancing the iterator pops an event. The iterator ends early if its events are discarded or
         merged meanwhile.
-
-        Returns:
-            ``None`` if nothing is pending, or if other events come first and need ``pop``.
         """
         recent = self.recent
         if self._initial is not None or self._coalesced.changes or self._unseen.objects:
@@ -344,7 +313,6 @@ class Mailbox:
         return recent.rest
 
     def _open_batch(self, *, by_consumer: bool) -> None:
-        """Open the next batch, for the consumer or for merging."""
         events = self.recent.open()
         if events is SYNC_MARK and by_consumer:
             self.synced = True
@@ -383,7 +351,6 @@ class Mailbox:
 
     @property
     def pending(self) -> int:
-        """The number of pending live events, merged ones included."""
         return self.recent.live + self._coalesced.count
 
     @property
@@ -393,22 +360,18 @@ class Mailbox:
 
     @property
     def has_filter(self) -> bool:
-        """True if events are filtered."""
         return self._event_map is not None
 
     @property
     def free(self) -> int:
-        """The number of live events that may still be put."""
         # No event is merged then, so that all of them are in ``recent``.
         return self.limit - self.recent.live if self._blocks else UNLIMITED
 
     @property
     def relist_pending(self) -> bool:
-        """True if part of a relist's diff is pending."""
         return self.recent.relist_pending
 
     def has_relist_of(self, scope: str | None) -> bool:
-        """Return True if part of a diff of this scope may be pending."""
         return self.relist_pending and scope in self._relist_scopes
 
     @property
@@ -418,7 +381,6 @@ class Mailbox:
 
     @property
     def empty(self) -> bool:
-        """True if nothing is pending, live or not."""
         recent = self.recent  # read for every batch: so no call of its properties
         if self._initial is not None or self._coalesced.changes or recent.queue:
             return False
@@ -426,12 +388,10 @@ class Mailbox:
 
     @property
     def delivered(self) -> int:
-        """The number of events that were popped."""
         return self.recent.delivered + self._delivered_singly
 
     @property
     def merged(self) -> int:
-        """The number of events that were merged into later events."""
         return self._coalesced.merged
 
     @property

@@ -8,14 +8,12 @@ from typing import Literal, NoReturn, TypeAlias
 __all__ = ["Overflow", "OverflowName"]
 
 OverflowName: TypeAlias = Literal["coalesce", "block", "error"]
-"""The names of the rules, as programs pass them."""
 
 
 class Overflow(StrEnum):
     """The rule of a mailbox that holds more live events than its limit.
 
-    No module compares rules: each reads the properties below. So a new rule is a member and its
-    properties here, and its effect in ``Mailbox``.
+    A new rule is a member and its properties here, and its effect in ``Mailbox``.
     """
 
     COALESCE = "coalesce"
@@ -27,17 +25,14 @@ class Overflow(StrEnum):
 
     @property
     def merges(self) -> bool:
-        """True if the mailbox merges its oldest events."""
         return self is Overflow.COALESCE
 
     @property
     def blocks(self) -> bool:
-        """True if the pump must wait until the mailbox has room."""
         return self is Overflow.BLOCK
 
     @property
     def ends(self) -> bool:
-        """True if the listener must be ended."""
         return self is Overflow.ERROR
 
     @classmethod

@@ -1,9 +1,8 @@
 """Replay of the cached state, to a listener that joins, and again in a resync.
 
 Objects are read lazily from one sequence that all listeners share, so replaying 100,000 objects
-copies nothing. Each object is compared with the cache when its turn comes. An object that was
-deleted before is skipped, and so are its events: they are still pending, and are discarded when
-their turn comes.
+copies nothing. An object that was deleted before its turn comes is skipped, and so are its events:
+they are still pending, and are discarded when their turn comes.
 """
 
 from __future__ import annotations
@@ -43,23 +42,21 @@ FREE_STEP = 256
 """Objects that are freed in one step: a tenth of a millisecond."""
 
 EventBatch: TypeAlias = list[Event] | tuple[Event, ...]
-"""Events in order. No other sequence, because the iterators of these two know how many are left."""
+"""Events in order. The iterators of these two types know how many are left."""
 
 EventMap: TypeAlias = Callable[[Event], Event | None]
-"""A filter: returns the event to deliver instead of an event, or ``None`` for none. The filter must
-neither raise nor keep state, since the time of its call depends on how fast the listener is."""
+"""A filter: returns the event to deliver instead of an event, or ``None`` for none. It must neither
+raise nor keep state: the time of its call depends on how fast the listener is."""
 
 
 class UnseenDeletions:
     """Objects that a listener never received, and whose deletion is still pending."""
 
     def __init__(self) -> None:
-        """Make an empty set."""
         self.objects: set[tuple[ObjectKey, str]] = set()
-        """Keys and uids. To be read only. An attribute because it is read for every batch."""
+        """To be read only. An attribute because it is read for every batch."""
 
     def add(self, obj: KubeObject) -> None:
-        """Add an object that was deleted before its replay."""
         self.objects.add((obj.key, obj.uid))
 
     def discard_event(self, event: Event) -> bool:
@@ -76,18 +73,13 @@ class UnseenDeletions:
 
 
 class Replay(Struct, eq=False):
-    """A state that is being delivered."""
-
     events: Iterator[Event | None]
     """The events, with ``None`` for each object that is skipped."""
     source: Iterator[object]
     """The objects that are left. This reference keeps the objects alive."""
     queued_at: float = 0.0
-    """The time at which the replay was requested."""
     full: bool = True
-    """True if the state is a full one."""
     finished: bool = False
-    """True once every event was taken."""
 
     def next(self) -> Event | None:
         """Take one step. Returns an event, or ``None`` if an object was skipped or none is left."""
@@ -105,12 +97,8 @@ def initial_events(
 ) -> Iterator[Event | None]:
     """Return the initial events of a listener, with ``None`` for each object that is skipped.
 
-    Args:
-        events: additions. The first list may also contain updates and deletions, if changes came
-            before; all of them are delivered.
-        event_map: the filter.
-        is_cached: returns True if the cache still has the object. Other objects are skipped.
-        skip: called with each skipped object.
+    ``events`` are additions; updates and deletions among them, of changes before the first list,
+    are all delivered. Objects that aren't cached any more are skipped, and passed to ``skip``.
     """
     for event in _map_events(events, event_map):
         if not isinstance(event, Added) or is_cached(event.obj):
@@ -131,7 +119,6 @@ def resync_events(
 
 
 def addition_events(objects: Iterable[KubeObject]) -> Iterator[Added]:
-    """Return an initial addition for each object."""
     return (Added(obj, initial=True) for obj in objects)
 
 
@@ -156,14 +143,12 @@ def free_in_steps(
 def _map_events(
     events: Iterable[Event | None], event_map: EventMap | None
 ) -> Iterator[Event | None]:
-    """Return an iterator that applies the filter to each event."""
     if event_map is None:
         return iter(events)
     return (event and event_map(event) for event in events)
 
 
 def map_events(events: EventBatch, event_map: EventMap | None) -> EventBatch:
-    """Return the events that the filter lets through."""
     if event_map is None:
         return events
     return tuple(passed for event in events if (passed := event_map(event)) is not None)

@@ -24,25 +24,15 @@ about one second, its other replicas a little later."""
 
 
 class ResourceAvailability:
-    """The answers of discovery about one resource."""
-
     def __init__(self) -> None:
-        """Create the state of a resource that no answer has concerned yet."""
         self.absent_since: float | None = None
-        """The time of the first answer without the resource; ``None`` if the last answer had it, or
-        if there was no answer."""
+        """The time of the first answer without the resource; ``None`` after one that had it, or
+        none."""
         self.absence_confirmed = False
-        """True if a second answer has confirmed the absence."""
         self._last_answer_at = 0.0
 
     def record(self, found: Resource | None, requested: Resource, now: float) -> Outcome:
-        """Record an answer of discovery.
-
-        Args:
-            found: the resource as the server serves it now; ``None`` if it doesn't.
-            requested: the resource as the reflector reads it.
-            now: seconds of a monotonic clock.
-        """
+        """Record that discovery shows ``found``, or ``None``, where ``requested`` is read."""
         previous, self._last_answer_at = self._last_answer_at, now
         if found is None:
             if self.absent_since is None or now - previous > ANSWER_VALIDITY:
@@ -56,7 +46,6 @@ class ResourceAvailability:
         return Outcome.APPEARED if was_absent else Outcome.SERVED
 
     def reset(self) -> None:
-        """Record that the server serves the resource."""
         self.absent_since, self.absence_confirmed = None, False
 
     def __repr__(self) -> str:

@@ -1,15 +1,14 @@
 """Exponential backoff with jitter, for the failures of one outage.
 
-Time and randomness are arguments: ``now`` in seconds of any monotonic clock, ``jitter`` in [0, 1).
-A reflector has one ``Backoff`` for everything that it retries, so that two kinds of failure in turn
-don't cause twice as many requests as one kind.
+``now`` is in seconds of any monotonic clock, ``jitter`` in [0, 1). A reflector has one ``Backoff``
+for everything that it retries, so that two kinds of failure in turn don't cause twice as many
+requests as one kind.
 
-An outage begins with a failure, and ends with a quiet time, or with a success after which requests
-keep working for some seconds. A success is a whole state that was read, or a watch that the server
-has accepted. Three things shorten the waits of an outage: a request of another kind follows at
-once, an answer from a server that was unreachable lowers the count of failures, and an answer to
-another informer ends a wait. Each happens once per outage, because two kinds of failure in turn
-would otherwise never wait long.
+An outage begins with a failure, and ends with a quiet time, or with a success (a whole state that
+was read, or a watch that the server has accepted) after which requests keep working for some
+seconds. Three things shorten the waits of an outage, each once: a request of another kind follows
+at once, an answer from a server that was unreachable lowers the count of failures, and an answer to
+another informer ends a wait.
 """
 
 from __future__ import annotations
@@ -29,20 +28,19 @@ most. Without an end of the outage, a load balancer that cuts each connection af
 make the waits grow to the greatest one."""
 
 FIRST_PAUSE = 3.0
-"""The least wait, in seconds, before a request that the server asked to delay. At this distance a
-failing informer sends five requests in ten seconds at most."""
+"""The least wait, in seconds, before a request that the server asked to delay: a failing informer
+sends five requests in ten seconds at most."""
 
 LATER_PAUSE = 20.0
-"""The same for an outage that has lasted for ``BackoffPolicy.reset_after``: three requests a
-minute."""
+"""The same once an outage has lasted for ``BackoffPolicy.reset_after``: three requests a minute."""
 
 
 class BackoffPolicy(Struct, frozen=True, kw_only=True):
     """The numbers of a backoff. All times are in seconds.
 
     The defaults are those of client-go's reflector: 0.8 s, doubled up to 30 s. Each wait is
-    stretched by up to its own length, so that a thousand clients of one server don't return at
-    the same moment.
+    stretched by up to its own length, so that a thousand clients of one server don't return at the
+    same moment.
     """
 
     initial: float = 0.8
@@ -51,9 +49,9 @@ class BackoffPolicy(Struct, frozen=True, kw_only=True):
     jitter: float = 1.0
     """A wait ``d`` becomes ``d × (1 + jitter × random)``; 0 makes waits exact."""
     reset_after: float = 120.0
-    """The quiet time after which the next failure counts as the first. Quiet time is measured from
-    the end of the last wait. client-go measures from the last reset, and so starts again at 0.8 s
-    every two minutes of a continuous outage."""
+    """The quiet time after which the next failure counts as the first, measured from the end of the
+    last wait. client-go measures from the last reset, and so starts again at 0.8 s every two
+    minutes of a continuous outage."""
 
     def __post_init__(self) -> None:
         if not 0 < self.initial <= self.maximum:
@@ -63,13 +61,10 @@ class BackoffPolicy(Struct, frozen=True, kw_only=True):
 
 
 class Backoff(Struct):
-    """The state of one backoff."""
-
     policy: BackoffPolicy = BackoffPolicy()
     failures: int = 0
     """Failures of this outage, as far as they lengthen the next wait."""
     _began: float = 0.0
-    """The time of the first failure of this outage."""
     _quiet_since: float = float("-inf")
     _works_since: float | None = None
     """The time of the first success after the last failure."""
@@ -80,13 +75,11 @@ class Backoff(Struct):
     _woken: bool = False
 
     def is_first(self, now: float) -> bool:
-        """Return True if a failure now would be the first of an outage."""
         if self.failures == 0 or now - self._quiet_since >= self.policy.reset_after:
             return True
         return self._works_since is not None and now - self._works_since >= SETTLING_TIME
 
     def can_skip(self, now: float) -> bool:
-        """Return True if the next request may follow a failure now without a wait."""
         return self.is_first(now) or not self._skipped
 
     def skip(self, now: float) -> float:
@@ -114,11 +107,6 @@ class Backoff(Struct):
 
         The server knows its load, so the wait doesn't grow with each such failure. The least wait
         is some seconds, because most servers ask for one second at any load.
-
-        Args:
-            now: seconds of a monotonic clock.
-            jitter: a random number in [0, 1).
-            requested: the seconds that the server asked for.
         """
         before = 0 if self.is_first(now) else self.failures
         self._count(now)
@@ -133,10 +121,7 @@ class Backoff(Struct):
         return delay
 
     def record_success(self, now: float) -> None:
-        """Record that a whole state was read, or that the server has accepted a watch.
-
-        The outage ends if no failure follows soon.
-        """
+        """Record that a whole state was read, or that the server has accepted a watch."""
         if self._works_since is None:
             self._works_since = now
 
@@ -144,7 +129,7 @@ class Backoff(Struct):
         """Record an answer, of any kind, from a server that was unreachable before.
 
         The count of failures falls to one, once per outage: the waits were those of a server that
-        is down, and the server is back.
+        is down.
         """
         if not self._answered:
             self._answered = True
@@ -157,7 +142,6 @@ class Backoff(Struct):
         return not self._woken
 
     def wake(self, now: float) -> None:
-        """Record that an answer to another informer has ended the wait under way."""
         self._woken = True
         self._quiet_since = now
 

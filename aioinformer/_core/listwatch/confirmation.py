@@ -1,9 +1,9 @@
 """The confirmation of a state that was restored from a cache file.
 
-A restored state is as old as its file. The state machine therefore asks the server for its version
-first, and then watches from the version of the state. The state is confirmed when the watch has
-reached the server's version: from then on the cache is as new as after a list. A server that sends
-neither a change nor a bookmark confirms the state by ending the first, short watch as usual.
+A restored state is as old as its file. The state machine asks the server for its version, and then
+watches from the version of the state. The state is confirmed when the watch has reached the
+server's version: the cache is as new as after a list. A server that sends neither a change nor a
+bookmark confirms the state by ending the first, short watch as usual.
 """
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ from aioinformer._core.objects.identity import is_numeric, is_older
 __all__ = ["CONFIRMING_WATCH_SECONDS", "Confirmation"]
 
 CONFIRMING_WATCH_SECONDS = 4
-"""Seconds of the watches before the confirmation. A server sends a bookmark two seconds before the
-end of a watch, and the bookmark confirms the state. An ordinary watch has its first bookmark after
-a minute."""
+"""Seconds of the watches before the confirmation. A server sends a bookmark, which confirms the
+state, two seconds before the end of a watch. An ordinary watch has its first one after a minute."""
 
 
 class Confirmation:
-    """The confirmation of one restored state."""
-
     def __init__(self) -> None:
-        """Begin with nothing to confirm."""
         self.pending = False
         """True while the server has not confirmed a restored state."""
         self.server_version = ""

@@ -1,20 +1,17 @@
 """The idle timeout: the time without data after which a watch is cancelled.
 
-A connection can die silently: a router forgets it, a peer vanishes. TCP notices some of that; for
-the rest there are bookmarks. A server that sends bookmarks does so about once a minute. So where
-bookmarks were seen, a time without data that is longer than their interval means a dead connection.
-The end mark of a WatchList is a bookmark: behind the end mark, an interval of a minute is assumed
-until one was measured. If no bookmark was ever seen, a time without data proves nothing: there is
-no idle timeout then, and the watch ends at its deadline. After an idle timeout a freshness check
-asks the server for its version, and the next watch follows. A newer version than that of the watch
+A connection can die silently, and TCP notices only some of that. A server that sends bookmarks does
+so about once a minute. So where bookmarks were seen, a time without data that is longer than their
+interval means a dead connection. The end mark of a WatchList is a bookmark: behind it, an interval
+of a minute is assumed until one was measured. If no bookmark was ever seen, a time without data
+proves nothing: there is no idle timeout then, and the watch ends at its deadline. After an idle
+timeout a freshness check asks the server for its version. A newer version than that of the watch
 means that the server had a bookmark to send. An equal one means that it had none, and the idle
 timeout grows.
 
-Everything about the idle timeout of a watch is decided here: ``LivenessPolicy`` has the numbers,
-``IdleTimeout`` computes the timeout from them and from the bookmark interval that ``ServerProfile``
-has learned. The timer that waits until ``IdleTimeout.deadline`` belongs to the runtime (the
-watchdog). aioinformer's client additionally ends every watch ``Timeouts.grace`` seconds after its
-deadline, and a list or single request after ``Timeouts.read`` seconds without data.
+The watchdog of the runtime waits until ``IdleTimeout.deadline``. aioinformer's client additionally
+ends every watch ``Timeouts.grace`` seconds after its deadline, and a list or single request after
+``Timeouts.read`` seconds without data.
 """
 
 from __future__ import annotations
@@ -27,8 +24,8 @@ from aioinformer.errors import RequestTimedOut
 __all__ = ["FINAL_BOOKMARK_WINDOW", "IdleTimeout", "LivenessPolicy"]
 
 FINAL_BOOKMARK_WINDOW = 5.0
-"""Seconds before the deadline of a watch in which bookmarks don't count for the interval, because
-a server sends one or two just before the end (recording 39)."""
+"""Seconds before the deadline of a watch in which bookmarks don't count for the interval, because a
+server sends one or two just before the end."""
 
 DEADLINE_GRACE = 60.0
 """Seconds that a watch may last beyond its deadline. aioinformer's client ends such a watch earlier
@@ -57,8 +54,7 @@ class LivenessPolicy(Struct, frozen=True, kw_only=True):
     is abandoned. Servers write the initial list as fast as it is read. A server that doesn't know
     WatchLists sends all objects and then nothing."""
     initial_total: float = 300.0
-    """Seconds after which a WatchList that hasn't sent that bookmark is abandoned, even if data
-    arrives."""
+    """Seconds after which a WatchList without that bookmark is abandoned, even if data arrives."""
     list_total: float = 600.0
     """The longest time from the first byte of a list's page to its last. kube-apiserver allows a
     minute; this limit is for a response that drips."""
@@ -71,8 +67,6 @@ class LivenessPolicy(Struct, frozen=True, kw_only=True):
 
 
 class IdleTimeout:
-    """The idle timeout of one watch."""
-
     def __init__(
         self,
         policy: LivenessPolicy,
@@ -82,19 +76,14 @@ class IdleTimeout:
         timeout: float,
         initial: bool,
     ) -> None:
-        """Create the idle timeout of a watch whose response has begun.
+        """Create the idle timeout of a watch whose response has begun, for ``timeout`` seconds.
 
-        Args:
-            policy: the numbers.
-            profile: the bookmark interval of this resource, which learns from this watch.
-            now: seconds of a monotonic clock.
-            timeout: seconds after which the server was asked to end the watch.
-            initial: True for a WatchList, whose initial list has yet to arrive.
+        ``profile`` learns the bookmark interval of the resource. ``initial`` is True for a
+        WatchList.
         """
         self.initial_list_complete = not initial
-        """True if the initial list is complete, or was not requested."""
         self.last_data = now
-        """The time of the last data, of whatever kind. An attribute, since it is set per chunk."""
+        """The time of the last data. An attribute, since it is set per chunk."""
         self.server_moved = False
         """True if the freshness check has shown a newer version than the watch."""
         self._expired_at: float | None = None
@@ -107,22 +96,19 @@ class IdleTimeout:
         self._paused = False
 
     def complete_initial_list(self, now: float) -> None:
-        """Record that the initial list is complete: its end mark, a bookmark, has arrived."""
         self.initial_list_complete = True
         self._profile.record_end_mark()
         self._interval_start = now
 
     def record_bookmark(self, now: float) -> None:
-        """Record a bookmark."""
         if self._interval_start is not None and now < self._watch_deadline - FINAL_BOOKMARK_WINDOW:
             self._profile.record_bookmark(now - self._interval_start, first=self._first_bookmark)
         self._interval_start, self._first_bookmark = now, False
 
     def expire(self, now: float) -> RequestTimedOut | None:
-        """Record that the watch was replaced because of the timeout.
+        """Record that the timeout has ended the watch. Return the error to report, if any.
 
-        Returns:
-            The error to report; ``None`` if idle watches are normal on this server.
+        There is none where idle watches are normal.
         """
         self._expired_at = now
         if self._profile.rarely_sends_bookmarks:
@@ -153,7 +139,6 @@ class IdleTimeout:
 
     @property
     def timeout(self) -> float:
-        """The idle timeout in seconds, as of now."""
         if not self.initial_list_complete:
             return self._policy.initial_idle
         interval, factor = self._profile.bookmark_interval, self._policy.idle_factor
@@ -161,10 +146,7 @@ class IdleTimeout:
 
     @property
     def deadline(self) -> float:
-        """The time of the clock at which the watch is cancelled unless data arrives before.
-
-        Infinity while the timeout is paused.
-        """
+        """The time at which the watch is cancelled unless data arrives; infinity while paused."""
         if self._paused:
             return NEVER
         end = (

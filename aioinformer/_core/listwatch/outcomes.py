@@ -1,9 +1,4 @@
-"""The classification of every end of a request.
-
-Servers and networks fail in many ways; the transition table knows two dozen outcomes. Errors become
-outcomes here and nowhere else. The state machine and the resource's availability also return a
-``RequestEnd``, for a request that has ended without an error.
-"""
+"""The classification of every end of a request: errors become one of two dozen outcomes."""
 
 from __future__ import annotations
 
@@ -37,12 +32,10 @@ class Outcome(Enum):
     """The end of a request, as far as the next request depends on it."""
 
     MORE = auto()
-    """A page arrived, and more pages follow."""
     COMPLETE = auto()
-    """The last page arrived."""
     POLLED = auto()
-    """The last page arrived, and the next list follows after the interval of polling, because the
-    server refuses watches."""
+    """The last page arrived; the server refuses watches, so lists follow at the polling interval.
+    """
     REWOUND = auto()
     """The state is older than an earlier one. If the read was consistent, the server was restored
     from a backup. If not, a replica may lag behind, and a consistent read follows."""
@@ -56,14 +49,11 @@ class Outcome(Enum):
     EMPTY_WATCH = auto()
     """The watch ended at once, without a change."""
     IDLE_TIMEOUT = auto()
-    """The watch received no data for longer than the idle timeout."""
     WATCHLIST_TIMEOUT = auto()
     """The initial list of the WatchList was not complete in time."""
     EXPIRED = auto()
-    """The server no longer knows the resourceVersion or continue token: 410, as a response or as
-    an event."""
+    """410, as a response or an event: the server no longer knows the version or continue token."""
     VERSION_TOO_LARGE = auto()
-    """The resourceVersion is newer than any state of this server: 'too large'."""
     SERVED = auto()
     """Discovery shows the resource, although a request was answered with 404."""
     APPEARED = auto()
@@ -71,7 +61,6 @@ class Outcome(Enum):
     API_VERSION_CHANGED = auto()
     """Discovery shows the resource in another API version only."""
     NOT_SERVED = auto()
-    """Discovery does not show the resource."""
     THROTTLED = auto()
     """429 or 503: the server asks the client to wait."""
     UNREACHABLE = auto()
@@ -79,17 +68,13 @@ class Outcome(Enum):
     CONNECTION_LOST = auto()
     """The connection broke in the middle of a response."""
     UNAUTHORIZED = auto()
-    """401: the server doesn't accept the credentials."""
     ACCESS_DENIED = auto()
-    """403: the role doesn't allow the request."""
     METHOD_NOT_ALLOWED = auto()
     """405: the server doesn't serve this kind of request for the resource."""
     WATCH_REFUSED = auto()
     """403, 404 or 405 for a watch, right after a list that worked."""
     NOT_FOUND = auto()
-    """404: the resource isn't served."""
     SERVER_ERROR = auto()
-    """Any other 5xx response."""
     WATCHLIST_UNSUPPORTED = auto()
     """The server has no WatchList, or its storage can't serve one."""
     BAD_REQUEST = auto()
@@ -101,8 +86,6 @@ class Outcome(Enum):
 
 
 class RequestEnd(Struct, frozen=True):
-    """The outcome of a request, and the error to report."""
-
     outcome: Outcome
     error: FetchError | None = None
     """``None`` if nothing went wrong, and where an error was reported before."""
@@ -116,12 +99,7 @@ class RequestEnd(Struct, frozen=True):
 
 
 def classify(error: FetchError, *, opened: bool = False) -> Outcome:
-    """Return the outcome for ``error``.
-
-    Args:
-        error: the error that ended a request.
-        opened: True if a 200 response had begun before the error.
-    """
+    """Return the outcome for ``error``; ``opened`` if a 200 response had begun before it."""
     if isinstance(error, ServerError):
         return _classify_status(error, in_stream=opened)
     if isinstance(error, TransportError):
@@ -152,7 +130,7 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
 
 
 NO_WATCH_PROGRESS = "RequestWatchProgress is disabled"
-"""A part of the message of a server whose storage can't serve a WatchList (recording 43)."""
+"""A part of the message of a server whose storage can't serve a WatchList."""
 
 
 def lacks_watchlist(error: FetchError) -> bool:

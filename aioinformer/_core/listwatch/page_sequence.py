@@ -1,10 +1,8 @@
 """``PageSequence``: the pages of one list, which must come to an end.
 
-A faulty server or proxy can offer a new continue token with every page for ever. A reader that
-follows the tokens would send requests without a pause, and collect objects until its memory is
-full. The number of pages is therefore limited, by what the server itself announces as the number of
-remaining items and by a fixed number. A list that exceeds a limit fails with a ``ProtocolError``,
-which is reported, and followed by the wait after a failure.
+A faulty server or proxy can offer a new continue token with every page for ever. The number of
+pages is therefore limited, by what the server itself announces as the number of remaining items and
+by a fixed number. A list that exceeds a limit fails with a ``ProtocolError``.
 """
 
 from __future__ import annotations
@@ -21,32 +19,23 @@ MAX_EMPTY_PAGES = 10
 even if a selector matches few objects."""
 TOLERANCE = 2
 """The factor by which a list may exceed the number of objects that its first page announced, which
-is an estimate according to the API's documentation of ``remainingItemCount``."""
+is an estimate according to the documentation of ``remainingItemCount``."""
 TOLERATED_ITEMS = 1000
 """Objects by which any list may exceed that number."""
 
 
 class PageSequence:
-    """The pages of one list that were read so far."""
-
     def __init__(self) -> None:
         self.pages = 0
-        """The number of pages."""
         self.items = 0
-        """The number of items on them."""
         self._announced: int | None = None
         self._empty_pages = 0
         self._tokens = set[int]()
         """Hashes of the tokens: an equal hash of two of 10,000 tokens is as good as impossible."""
 
     def add(self, items: int, remaining: int | None, continue_token: str) -> None:
-        """Record a page that was read to its end.
-
-        Args:
-            items: the number of items on the page.
-            remaining: ``remainingItemCount`` of the page, if the server sent it.
-            continue_token: the token for the next page; empty on the last page, which is accepted
-                in any case.
+        """Record a page that was read to its end; the last one, without a token, is always
+        accepted.
 
         Raises:
             ProtocolError: the server offers a further page, and the list exceeds a limit.
@@ -65,7 +54,6 @@ class PageSequence:
         self._tokens.add(hash(continue_token))
 
     def _find_fault(self, token: int) -> str:
-        """Return the reason for which no further page is read; empty if there is none."""
         if token in self._tokens:
             return "its token was that of an earlier page"
         if self._empty_pages >= MAX_EMPTY_PAGES:

@@ -1,9 +1,9 @@
 """The refresh of a cache by lists, where the server serves lists and refuses watches.
 
 A role may allow ``list`` and not ``watch``, and an aggregated API may serve lists only. Such a
-refusal (403, 404 or 405) leads to a list in the same cycle. If the list works and the watch that
-follows is refused again, lists refresh the cache at an interval. The watch is tried again behind
-the first such list, then behind every second, fourth and eighth one, since a role can change.
+refusal (403, 404 or 405) leads to a list in the same cycle. If the list works and the next watch is
+refused again, lists refresh the cache at an interval. The watch is tried again behind the first
+such list, then behind every second, fourth and eighth one, since a role can change.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from aioinformer._core.listwatch.outcomes import Outcome
 __all__ = ["POLL_INTERVAL", "REFUSALS", "Polling"]
 
 POLL_INTERVAL = 60.0
-"""Seconds between two lists, if the program sets no interval: a list costs the server more than a
-watch, and a minute is also the time after which a watch proves that its cache is up to date."""
+"""Seconds between two lists, by default: a list costs the server more than a watch, and a minute is
+also the time after which a watch proves that its cache is up to date."""
 
 JITTER = 0.2
 """The part of the interval that is random, so that informers that began together spread."""
@@ -23,22 +23,13 @@ MAX_POLLS_PER_WATCH = 8
 """The most lists between two tries of a watch."""
 
 REFUSALS = frozenset({Outcome.ACCESS_DENIED, Outcome.NOT_FOUND, Outcome.METHOD_NOT_ALLOWED})
-"""The outcomes that say that the server doesn't serve this kind of request to this client."""
 
 
 class Polling:
-    """The state of one reflector whose watches the server may refuse."""
-
     def __init__(self, interval: float = POLL_INTERVAL) -> None:
-        """Create the state of a reflector that has not been refused.
-
-        Args:
-            interval: seconds between two lists, without jitter.
-        """
         self.active = False
-        """True while lists refresh the cache."""
         self.listing = False
-        """True if the next state is read by a list, because a watch or WatchList was refused."""
+        """True if a list reads the next state, because a watch or WatchList was refused."""
         self._interval = interval
         self._state_listed = False
         self._polls = 0
@@ -47,13 +38,11 @@ class Polling:
     def is_refusal(self, outcome: Outcome) -> bool:
         """Return True if ``outcome``, of a watch, means that lists must refresh the cache.
 
-        A refusal alone doesn't: a server that has just started refuses requests too. A list has to
-        work right before.
+        A list has to work right before: a server that has just started refuses requests too.
         """
         return outcome in REFUSALS and self._state_listed
 
     def start(self) -> None:
-        """Record that a watch was refused although a list worked."""
         self._polls_per_watch = (
             min(2 * self._polls_per_watch, MAX_POLLS_PER_WATCH) if self.active else 1
         )
@@ -68,7 +57,6 @@ class Polling:
         return self._polls >= self._polls_per_watch
 
     def open_watch(self) -> None:
-        """Record that the server has accepted a watch."""
         self.active = self.listing = self._state_listed = False
 
     def delay(self, jitter: float) -> float:

@@ -1,9 +1,7 @@
 """The request rate that all informers of a client share: a token bucket, and Retry-After pauses.
 
-Each reflector backs off on its own, which is enough for one. Five hundred reflectors that lost the
-same server return together. Their common limit is here, as numbers and times: is a request allowed
-now, and if not, from when on? Time is an argument, in seconds of a monotonic clock; waiting is done
-elsewhere.
+Five hundred reflectors that lost the same server return together. Time is an argument, in seconds
+of a monotonic clock; waiting is done elsewhere.
 """
 
 from __future__ import annotations
@@ -18,15 +16,15 @@ NEVER = float("-inf")
 
 TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 429, 503
 """The two statuses whose Retry-After concerns the whole server. Other responses have one too: that
-of a 504 'too large resource version' concerns that version only (recording 20)."""
+of a 504 'too large resource version' concerns that version only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The limits that all informers of one client share.
 
-    A program that lists and watches a dozen resources never reaches them. The limits are for
-    hundreds of informers that start together, or lose their server together.
+    They are for hundreds of informers that start together, or lose their server together; a program
+    that lists and watches a dozen resources never reaches them.
 
     Raises:
         ValueError: a number would let no request through.
@@ -39,8 +37,8 @@ class Limits:
 
     lists: int = 8
     """Initial lists that are read at the same time: lists with all their pages, and WatchLists up
-    to their end mark. A server counts one large list as many requests (API Priority and
-    Fairness)."""
+    to their end mark. A server counts one large list as many requests (API Priority and Fairness).
+    """
     restarts: float = 20.0
     """Requests per second that follow a failure or replace a watch that ended. Each may be followed
     by another one at once (the watch after the list), so that with the burst there are at most 50
@@ -68,20 +66,17 @@ class Bucket:
     __slots__ = ("_burst", "_full_at", "_interval")
 
     def __init__(self, rate: float, burst: int) -> None:
-        """Create a full bucket of ``burst`` tokens, to which ``rate`` tokens per second return."""
         self._interval = 1 / rate
         self._burst = burst
         self._full_at = NEVER
 
     @property
     def ready_at(self) -> float:
-        """The time from which on there is a token."""
         # A time instead of a remaining wait: a caller that sleeps until this time finds a token. A
         # sum of fractions may leave a wait that is too short for the clock to advance.
         return self._full_at - (self._burst - 1) * self._interval
 
     def take(self, now: float) -> None:
-        """Take a token. The caller has waited until ``ready_at``."""
         self._full_at = max(self._full_at, now) + self._interval
 
     def __repr__(self) -> str:
@@ -94,27 +89,22 @@ class ServerLimiter:
     __slots__ = ("_bucket", "_max_retry_after", "blocked_until", "failing", "failures")
 
     def __init__(self, limits: Limits) -> None:
-        """Create the state before the first request."""
         self.failures = 0
-        """The number of requests that failed in a way that shows that the server is in trouble."""
+        """Requests that failed in a way that shows that the server is in trouble."""
         self.failing = False
         """True if a request has failed so and none has succeeded since."""
         self.blocked_until = NEVER
-        """The time until which no request is sent."""
         self._bucket = Bucket(limits.restarts, limits.burst)
         self._max_retry_after = limits.retry_after
 
     @property
     def ready_at(self) -> float:
-        """The time from which on a request that takes a token may be sent."""
         return max(self.blocked_until, self._bucket.ready_at)
 
     def take(self, now: float) -> None:
-        """Record that a request that takes a token is sent."""
         self._bucket.take(now)
 
     def record_success(self) -> None:
-        """Record that the server has begun to answer a request with 200."""
         self.failing = False
 
     def record_failure(self, error: FetchError, now: float) -> None:
@@ -143,7 +133,6 @@ def _is_server_trouble(error: FetchError) -> bool:
 
 
 def _requested_wait(error: FetchError) -> float:
-    """Return the seconds for which the server asks all clients to wait."""
     if isinstance(error, ServerError) and error.status.code in (
         TOO_MANY_REQUESTS,
         SERVICE_UNAVAILABLE,

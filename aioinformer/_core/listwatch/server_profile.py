@@ -1,8 +1,7 @@
 """Server behaviour learned per resource: WatchList support, and the interval of bookmarks.
 
-Both are learned slowly (by a deadline, by a minute without data). So the informers of one resource
-share one ``ServerProfile``, which outlives reconnects. Time is an argument, in seconds of a
-monotonic clock.
+Both are learned slowly (by a deadline, by a minute without data), so the informers of one resource
+share one ``ServerProfile``, which outlives reconnects. Time is in seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ WATCHLIST_UNSUPPORTED_PAUSE = 1800.0
 attempt is cheap compared with this time, and an upgraded server is noticed soon."""
 
 WATCHLIST_FAILED_PAUSE = 120.0
-"""Seconds for which a resource is listed after WatchLists that broke off or failed while a list
-worked. The cause may pass, so the time is shorter."""
+"""The same after WatchLists that broke off or failed while a list worked. The cause may pass."""
 
 DEFAULT_BOOKMARK_INTERVAL = 60.0
 """Seconds between the bookmarks of a kube-apiserver (the cacher's defaultBookmarkFrequency)."""
@@ -36,14 +34,10 @@ interval. A server that sends none to so many new watches no longer sends them a
 
 
 class ServerProfile(Struct, eq=False):
-    """The behaviour of a server for one resource."""
-
     watchlist_paused_until: float = float("-inf")
-    """The time until which no WatchList is requested."""
     bookmark_interval: float | None = None
     """Seconds between two bookmarks; ``None`` until one, or an end mark, was seen."""
     _interval_before_timeouts: float | None = None
-    """The interval before watches were replaced because of the idle timeout."""
     _measured: bool = False
     """True once the time between two bookmarks of one watch was about the known interval."""
     _silent_watches: int = 0
@@ -54,7 +48,6 @@ class ServerProfile(Struct, eq=False):
     """True if the server had a bookmark to send while the last watch was silent."""
 
     def supports_watchlist(self, now: float) -> bool:
-        """Return True if a WatchList may be requested."""
         return now >= self.watchlist_paused_until
 
     def record_watchlist_failure(self, now: float, seconds: float) -> None:
@@ -62,27 +55,23 @@ class ServerProfile(Struct, eq=False):
         self.watchlist_paused_until = max(self.watchlist_paused_until, now + seconds)
 
     def record_end_mark(self) -> None:
-        """Record the end mark of a WatchList.
+        """Record the end mark of a WatchList, a bookmark.
 
-        The end mark is a bookmark, so this server sends bookmarks. Until their interval is known,
-        kube-apiserver's is assumed: the first bookmark comes a minute after the end mark, and a
-        connection may die before.
+        Until their interval is known, kube-apiserver's is assumed: the first bookmark comes a
+        minute after the end mark, and a connection may die before.
         """
         if self.bookmark_interval is None:
             self.bookmark_interval = DEFAULT_BOOKMARK_INTERVAL
 
     def record_bookmark(self, interval: float, *, first: bool) -> None:
-        """Record a bookmark.
+        """Record a bookmark ``interval`` seconds after the previous one, or the beginning of the
+        watch.
 
         A longer interval counts at once, a shorter one by half: an idle timeout that is too short
         costs a reconnect, one that is too long costs some seconds. A bookmark that comes within the
-        interval before idle timeouts shows that the server is as fast as before.
-
-        Args:
-            interval: seconds since the previous bookmark, or since the beginning of the watch.
-            first: True for the first bookmark of a watch. A server may send bookmarks to all
-                watches at the same time, so that a short first interval proves nothing unless the
-                interval was measured before.
+        interval before idle timeouts shows that the server is as fast as before. The ``first`` one
+        of a watch proves nothing unless the interval was measured before: a server may send
+        bookmarks to all watches at the same time.
         """
         before = self._interval_before_timeouts
         if before is None or interval > LATENESS * before:
@@ -114,18 +103,13 @@ class ServerProfile(Struct, eq=False):
         )
 
     def record_silent_watch(self, since: float, until: float, *, moved: bool) -> None:
-        """Record that a watch was replaced because of the idle timeout.
+        """Record that a watch without data ``since`` a time was replaced at the time ``until``.
 
-        If the server's version has moved on, there was a bookmark to send, and so the connection is
-        taken for dead. But the server may also send bookmarks more rarely than it seemed, which is
-        assumed from the second silent watch in a row on where their interval was never measured,
-        and after ``MAX_SILENT_WATCHES`` where it was. Of the watches that fall silent in one
-        incident, the first one counts.
-
-        Args:
-            since: the time of the last data of the watch.
-            until: the time at which the watch was replaced.
-            moved: True if the server was found to have a newer version than the watch has shown.
+        If the server has ``moved`` to a newer version than the watch has shown, there was a
+        bookmark to send, and so the connection is taken for dead. But the server may also send
+        bookmarks more rarely than it seemed, which is assumed from the second silent watch in a row
+        on where their interval was never measured, and after ``MAX_SILENT_WATCHES`` where it was.
+        Of the watches that fall silent in one incident, the first one counts.
         """
         if since < self._silent_until or self.bookmark_interval is None:
             return
@@ -138,10 +122,7 @@ class ServerProfile(Struct, eq=False):
             self.record_idle_timeout()
 
     def record_idle_timeout(self) -> None:
-        """Double the interval, because a watch was silent although its connection may be alive.
-
-        The server may have no bookmark to send because nothing has changed at all.
-        """
+        """Double the interval, because a watch was silent although its connection may be alive."""
         if self.bookmark_interval is not None:
             self._interval_before_timeouts = (
                 self._interval_before_timeouts or self.bookmark_interval
@@ -149,15 +130,11 @@ class ServerProfile(Struct, eq=False):
             self.bookmark_interval = min(2 * self.bookmark_interval, MAX_BOOKMARK_INTERVAL)
 
     def record_dead_connection(self) -> None:
-        """Record that the replaced watch had missed changes, and restore the interval.
-
-        The connection was dead then, and the interval was right.
-        """
+        """Record that the replaced watch had missed changes: its connection was dead."""
         self._silent_watches = 0
         self._restore_interval()
 
     def _restore_interval(self) -> None:
-        """Restore the interval before idle timeouts."""
         if self._interval_before_timeouts is not None:
             self.bookmark_interval = self._interval_before_timeouts
             self._interval_before_timeouts = None

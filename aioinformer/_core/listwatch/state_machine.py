@@ -1,10 +1,8 @@
 """The list/watch state machine of one reflector.
 
-An outcome goes in, the next request comes out: the page or stream to request, the resourceVersion
-to start from, and the wait before it. The transition table says what follows; this module holds the
-state that the table needs, and the facts about the watch under way that decide how its end is
-classified. The state machine knows no network (the client renders requests), no clock and no
-randomness (both are arguments), and no objects.
+An outcome goes in, the next request comes out, with the wait before it. The transition table says
+what follows; this module holds the state that the table needs, and the facts about the watch under
+way that decide how its end is classified. Clock and randomness are arguments.
 """
 
 from __future__ import annotations
@@ -61,8 +59,7 @@ MAX_CONSECUTIVE_FAILURES = 3
 """Outcomes with a ``fallback`` in a row after which it is used: after so many watches that were not
 served the state is read again, after so many failed WatchLists it is listed."""
 MISSED_CHANGES_WINDOW = 5.0
-"""Seconds after the opening of a watch within which the changes arrive that the previous watch
-missed."""
+"""Seconds after the opening of a watch in which the changes arrive that the previous one missed."""
 
 
 class ListWatchState:
@@ -83,29 +80,20 @@ class ListWatchState:
     ) -> None:
         """Create the state of a reflector that hasn't started; ``begin`` returns the first request.
 
-        Args:
-            backoff: the waits after failures.
-            liveness: the policy for idle timeouts.
-            page_size: items per page. 0 means client-go's rule: 500, and no limit for a list at a
-                known resourceVersion, because a limit would bypass the server's cache.
-            profile: the server's behaviour for this resource, shared by its informers.
-            watch_list: True if a WatchList is tried before a list.
-            discovery: True if the source can show whether the resource is served.
-            poll_interval: seconds between two lists where the server refuses watches.
-            watch_seconds: the limits of the requested duration of a watch.
-            transitions: the rows by phase and outcome.
+        ``page_size`` 0 means client-go's rule: 500 items, and no limit for a list at a known
+        resourceVersion, because a limit would bypass the server's cache. ``watch_list`` tries a
+        WatchList before a list. ``discovery`` says that the source can show whether the resource is
+        served. ``poll_interval`` and ``watch_seconds`` are in seconds.
         """
         self.backoff = backoff or Backoff()
         self.profile = profile or ServerProfile()
         self.resource_version = ""
-        """The last version received, from which the next watch starts. Empty until the first state
-        is complete."""
+        """The version from which the next watch starts. Empty until the first state is complete."""
         self.version_went_back = False
         """True if the state that was read last is older than an earlier one."""
         self.used_watchlist = False
         """True if the whole state is, or was last, read by a WatchList."""
         self.request: AnyRequest = ListRequest(ANY, page_size or PAGE_SIZE)
-        """The request under way."""
         self.initial_list_complete = False
         """True if the watch under way has no initial list ahead of it."""
         self.confirmation = Confirmation()
@@ -123,13 +111,11 @@ class ListWatchState:
         self._first_page_version = ""
         self._consecutive_failures = 0
         self._watchlist_pause = 0.0
-        """Seconds for which to list instead of using WatchLists, once a list has worked; 0 if no
-        WatchList has failed."""
+        """Seconds for which to list instead of using WatchLists, once a list has worked; or 0."""
         self._last_watch_short = False
         self._very_short_watches = 0
         self._requested_at = 0.0
         self._unreachable = False
-        """True if the last request did not reach the server."""
         # The watch under way; meaningful from ``open_watch`` on.
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=0.0, timeout=0, initial=False
@@ -152,14 +138,10 @@ class ListWatchState:
     ) -> AnyRequest:
         """Return the first request.
 
-        Args:
-            now: as for ``advance``.
-            jitter: as for ``advance``.
-            resume_from: the version that the first watch starts from; empty to read the whole
-                state first.
-            not_older_than: the version of the last state, if the whole state is read again.
-            restored: True if that state comes from a file. A freshness check precedes the watch.
-            newest: True if the next read of a whole state is a consistent one.
+        ``resume_from`` is the version that the first watch starts from; empty to read the whole
+        state first, not older than ``not_older_than``. If the state is ``restored`` from a file, a
+        freshness check precedes the watch. ``newest`` makes the next read of a whole state a
+        consistent one.
         """
         self._requested_at, self.resource_version = now, resume_from or not_older_than
         self._version_shown_at = now
@@ -172,12 +154,10 @@ class ListWatchState:
 
     @property
     def watches(self) -> bool:
-        """True if the request under way is a watch after a complete state."""
         return self.phase is Phase.WATCH
 
     @property
     def phase(self) -> Phase:
-        """The kind of the request under way."""
         request = self.request
         if isinstance(request, DiscoveryRequest):
             return Phase.DISCOVERY
@@ -201,8 +181,8 @@ class ListWatchState:
         """Record that a page was read to its end.
 
         Raises:
-            ProtocolError: the page has no version, and a watch from no version would begin with
-                the whole state; or its token is that of the page itself.
+            ProtocolError: the page has no version, and a watch from no version would begin with the
+                whole state; or its token is that of the page itself.
         """
         if not resource_version:
             raise ProtocolError("the list has no resourceVersion to watch from", phase="list")
@@ -244,7 +224,6 @@ class ListWatchState:
         self._idle_timeout.complete_initial_list(now)
 
     def _accept_state(self, resource_version: str) -> None:
-        """Record that a whole state was read, as of this version."""
         self.version_went_back = self._consistent_read and self._goes_back(resource_version)
         self.resource_version = resource_version
         self._needs_newest = self.confirmation.pending = False
@@ -271,15 +250,10 @@ class ListWatchState:
     def record_watch_data(
         self, resource_version: str, *, now: float, changed: bool = False, bookmark: bool = False
     ) -> None:
-        """Record what a piece of a watch contained.
+        """Record what a piece of a watch contained: its last version, a change, a bookmark.
 
-        Args:
-            resource_version: the last version in it. Synthetic events have none (client-go has no
-                such guard), and an older version is no place to resume from: a watch from there
-                would repeat the changes since.
-            now: seconds of a monotonic clock.
-            changed: True if it contained a change.
-            bookmark: True if it contained a bookmark.
+        Synthetic events have no version (client-go has no such guard), and a watch from an older
+        version would repeat the changes since.
         """
         self._idle_timeout.last_data, known = now, self.resource_version
         newer = len(resource_version) == len(known) and resource_version >= known  # nearly always
@@ -295,7 +269,6 @@ class ListWatchState:
             self._idle_timeout.record_bookmark(now)
 
     def finish_watch(self, now: float) -> RequestEnd:
-        """Classify the end of a watch that ended without an error."""
         outcome = self._classify_watch(lasted := now - self._watch_opened_at, now)
         if not self.initial_list_complete:
             message = (
@@ -343,12 +316,7 @@ class ListWatchState:
         return RequestEnd(Outcome.IDLE_TIMEOUT, idle.expire(now))
 
     def finish_failed(self, error: FetchError, *, opened: bool) -> RequestEnd:
-        """Classify the end of a request that failed.
-
-        Args:
-            error: the error that ended the request.
-            opened: True if a 200 response had begun before the error.
-        """
+        """Classify the end by an error; ``opened`` if a 200 response had begun before it."""
         outcome, polling = classify(error, opened=opened), self._polling
         if self.phase is Phase.WATCH and not opened and polling.is_refusal(outcome):
             end = RequestEnd(Outcome.WATCH_REFUSED, error, known=polling.active)
@@ -367,11 +335,8 @@ class ListWatchState:
     ) -> ScheduledRequest:
         """Return the request that follows ``outcome``.
 
-        Args:
-            outcome: the outcome of the request under way.
-            now: seconds of a monotonic clock.
-            jitter: a random number in [0, 1), for the wait and the duration of a watch.
-            retry_after: the least wait that the server asked for, in seconds.
+        ``jitter``, in [0, 1), is for the wait and the duration of a watch; ``retry_after`` the
+        least wait in seconds that the server asked for.
         """
         row = self._transitions[self.phase][outcome]
         if outcome is Outcome.COMPLETE:
@@ -418,7 +383,6 @@ class ListWatchState:
         return row.fallback
 
     def _learn(self, learn: Learn, now: float) -> None:
-        """Record the facts of a row in the server profile."""
         self._needs_newest = self._needs_newest or Learn.NOT_SERVED in learn
         if Learn.WATCH_IDLE in learn:
             self._idle_timeout.end_check()
@@ -482,7 +446,6 @@ class ListWatchState:
         return ListRequest(self._list_version, self._page_limit())
 
     def _watch_timeout(self, jitter: float) -> int:
-        """Return the seconds that a watch is requested to last."""
         if self.confirmation.pending:
             return CONFIRMING_WATCH_SECONDS
         low, high = self._watch_seconds_limits

@@ -1,9 +1,8 @@
 """The transition table of the list/watch state machine.
 
-A row says everything that follows from one outcome in one phase: the next request, the wait before
-the request, what the state machine remembers of the outcome, and how a failure is logged. A new
-outcome is a member of ``Outcome`` and its rows here. The rules are those of client-go's reflector,
-whose error table is the first column of this one, with deviations for problems that its users met.
+A row says everything that follows from one outcome in one phase. A new outcome is a member of
+``Outcome`` and its rows here. The rules are those of client-go's reflector, with deviations for
+problems that its users met.
 """
 
 from __future__ import annotations
@@ -32,92 +31,72 @@ __all__ = [
 
 
 class Phase(Enum):
-    """The kind of the last request."""
-
     WATCHLIST = auto()
     """A WatchList, up to the end mark of its initial state. After the mark, it is a watch."""
     LIST = auto()
-    """The first page of a list."""
     PAGE = auto()
-    """A further page."""
     WATCH = auto()
-    """A watch."""
     FRESHNESS_CHECK = auto()
     """A consistent read of one object, which shows how new the server's state is."""
     DISCOVERY = auto()
-    """A read of the server's discovery documents, which show if the resource is served."""
 
 
 class NextRequest(Enum):
-    """The request that follows."""
-
     FULL_STATE = auto()
     """The whole state, at least as new as the last known one: by a WatchList, or by a list where
     the server is known not to serve WatchLists."""
     NEWEST_STATE = auto()
-    """The whole state by a consistent read. If the read fails, its retries are consistent reads
-    too."""
+    """The whole state by a consistent read. Retries of the read are consistent reads too."""
     LIST = auto()
-    """The whole state by a list. Later reads are lists too for a while, since WatchLists don't
-    complete on this server."""
+    """The whole state by a list, and later reads too for a while: WatchLists don't complete here.
+    """
     SINGLE_LIST = auto()
     """The whole state by a list, this time: the server refused a watch or a WatchList, and may
     allow a list. If the list is refused too, the next read is a WatchList again."""
     UNPAGED_LIST = auto()
-    """The list again without pages, at the version first requested (client-go's
-    FullListIfExpired). Pages that outlive their token would never reach the end. The server offers
-    a fresh token (recording 62), but the pages would then be of two different moments."""
+    """The list again without pages, at the version first requested (client-go's FullListIfExpired).
+    Pages that outlive their token would never reach the end. The server offers a fresh token, but
+    the pages would then be of two different moments."""
     PAGE = auto()
     """The next page, or the same page again if reading the page failed."""
     WATCH = auto()
-    """A watch from the last known resourceVersion."""
     FRESHNESS_CHECK = auto()
-    """A consistent read of one object."""
     DISCOVERY = auto()
     """A look into discovery; a read of the whole state if the source doesn't support discovery."""
 
 
 class Wait(Enum):
-    """The wait before the next request."""
-
     NONE = auto()
-    """No wait."""
     SKIP_ONCE = auto()
     """A backoff, but no wait the first time in an outage: the next request is of another kind, and
     one more request doesn't overload a server."""
     AS_REQUESTED = auto()
     """The wait that the server asked for; a backoff if the server asked for none."""
     SPACED = auto()
-    """No wait after the first short watch. After the next ones, a wait that makes watches begin
-    twenty seconds apart."""
+    """No wait after the first short watch, then a wait that makes watches begin 20 seconds apart.
+    """
     POLL = auto()
-    """The interval of polling."""
     ALWAYS = auto()
-    """A backoff."""
 
 
 class Ending(Enum):
     """The kind of a request's end, which decides the next wait and the health."""
 
     CONTINUED = auto()
-    """The request did its part. The next request completes the same work and needs no token of
-    the client's rate limit."""
+    """The request did its part. The next one completes the same work and needs no token of the
+    client's rate limit."""
     NORMAL = auto()
     """The request ended as it is meant to. The next request replaces it."""
     SHORT = auto()
     """A watch ended early without a change."""
     FAILED = auto()
-    """Any other end."""
 
     @property
     def healthy(self) -> bool:
-        """True if the end shows that requests work again after an earlier error."""
         return self in (Ending.CONTINUED, Ending.NORMAL)
 
 
 class Learn(Flag):
-    """Facts that an outcome proves."""
-
     NOTHING = 0
     LIST_WORKS = auto()
     """A list completed. If a WatchList failed before, the failure is the WatchList's own, and the
@@ -126,7 +105,6 @@ class Learn(Flag):
     """The freshness check after an idle timeout ended. Unless the check has shown that the server
     had a bookmark to send, the server profile doubles the expected interval of bookmarks."""
     SERVED = auto()
-    """The server serves the resource."""
     NOT_SERVED = auto()
     """The server doesn't serve the resource. The next read is of the newest state, also if further
     reads of discovery fail: objects that were deleted with the resource must not reappear."""
@@ -142,15 +120,13 @@ class Transition(Struct, frozen=True):
     wait: Wait
     ending: Ending = Ending.FAILED
     fallback: NextRequest | None = None
-    """The next request after ``MAX_CONSECUTIVE_FAILURES`` such outcomes in a row: so many of them
-    mean that this kind of request doesn't work with this server. Some servers close a watch from a
-    stale resourceVersion without a 410 (fabric8#7896), some proxies cut every long response.
-    ``None`` if the outcome doesn't count as such a failure."""
+    """The next request after ``MAX_CONSECUTIVE_FAILURES`` such outcomes in a row: this kind of
+    request doesn't work with this server. Some servers close a watch from a stale resourceVersion
+    without a 410 (fabric8#7896), some proxies cut every long response. ``None`` if the outcome
+    doesn't count as such a failure."""
     learn: Learn = Learn.NOTHING
-    """The facts to remember."""
     log: LogLevel = "warning"
-    """The level at which the error is logged. An end that an older server must be expected to
-    cause is information."""
+    """The level at which the error is logged: info for an end that an older server must cause."""
     is_problem: bool = True
     """False if the error states a property of the server that the reflector handles: the error is
     logged, and reaches neither health nor the error hook."""
@@ -171,12 +147,11 @@ class ScheduledRequest(Struct, frozen=True):
     delay: float = 0.0
     """Seconds to wait before the request."""
     until_answer: bool = False
-    """True if the wait ends early when the server answers another informer: the server could not be
-    reached, and is back then."""
+    """True if an answer to another informer ends the wait: the server was unreachable and is back.
+    """
 
 
 TransitionTable: TypeAlias = dict[Phase, dict[Outcome, Transition]]
-"""The rows by phase and outcome."""
 
 _RETRY_STATE = Transition(NextRequest.FULL_STATE, Wait.ALWAYS)
 _RETRY_WATCH = Transition(NextRequest.WATCH, Wait.ALWAYS)
@@ -200,7 +175,7 @@ _READ_NEWEST = Transition(NextRequest.NEWEST_STATE, Wait.SKIP_ONCE)
 # is refused too, the refusal concerns the resource.
 _TRY_LIST = Transition(NextRequest.SINGLE_LIST, Wait.SKIP_ONCE)
 
-# The server has no WatchList: an older one, or one whose storage can't do it (recording 43).
+# The server has no WatchList: an older one, or one whose storage can't do it.
 # Such a server costs one attempt. If the request itself is wrong, the list that follows fails as
 # well.
 _LIST_INSTEAD = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info")
@@ -338,8 +313,8 @@ TRANSITIONS: TransitionTable = {
 }
 """The rows by phase and outcome. client-go differs in these points: it lists after any failed start
 of a watch (here the watch is tried again, because its resourceVersion stays valid until the server
-answers 410), it waits before the first list after a 410, it lets its backoff grow with each 429,
-it tries a WatchList again in every cycle, it lists at the pace of its backoff where watches are
+answers 410), it waits before the first list after a 410, it lets its backoff grow with each 429, it
+tries a WatchList again in every cycle, it lists at the pace of its backoff where watches are
 refused, it compares no version after an outage, and it has no ``IDLE_TIMEOUT``, ``SHORT_WATCH``,
 ``SILENT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""
 
@@ -352,4 +327,4 @@ WATCH_ONLY_TRANSITIONS: TransitionTable = TRANSITIONS | {
 }
 """The rows of a reflector whose consumer keeps no state, so that a read of the whole state is the
 end of its watch. As in client-go's RetryWatcher, a server that fails is watched again from the last
-version, which stays valid until the server says that it has expired."""
+version until it answers that the version has expired."""

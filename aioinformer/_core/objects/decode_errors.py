@@ -1,9 +1,9 @@
 """Errors of decoding, and of a program's functions at a Secret, without the input that they quote.
 
-A ``UnicodeDecodeError`` holds all of its input in ``object`` and ``args``, and its repr shows the
-input. msgspec quotes an invalid value or an unknown field. A traceback refers to frames, whose
-local variables are the bytes of a response, and tools for error reports show these variables. The
-input may be a Secret, so ``discard_input`` removes it before an error leaves the decoder.
+A ``UnicodeDecodeError`` holds all of its input, which its repr shows. msgspec quotes an invalid
+value or an unknown field. A traceback refers to frames, whose local variables are the bytes of a
+response. The input may be a Secret, so ``discard_input`` removes it before an error leaves the
+decoder.
 
 A validator, or ``int()``, quotes the invalid value, too. So the text of an exception that a
 program's function raises at a Secret reaches no log, error hook or exception of this library.
@@ -44,10 +44,8 @@ _QUOTES = re.compile(r"'[^']*'|`[^`]*`(?= - at|$)|\".*\"", re.DOTALL)
 ``Object contains unknown field `x```. Types and paths are in backquotes, too."""
 
 QUOTING_MESSAGES = ("Invalid value", "Invalid enum value", "Object contains unknown field")
-"""The beginnings of msgspec's messages that quote the input."""
 
 HIDDEN_TEXT = "its text may quote the Secret and is not shown"
-"""The words in the place of an exception's text."""
 
 _WITHOUT_CONTENTS = (ModelMismatch, TransformFailed, ObjectDecodeError)
 """Errors of this library whose texts quote no contents, and which have no cause for a Secret."""
@@ -56,7 +54,7 @@ _WITHOUT_CONTENTS = (ModelMismatch, TransformFailed, ObjectDecodeError)
 def discard_input(error: E) -> E:
     """Remove the input of decoders from ``error``, its causes and its contexts, in place.
 
-    Their tracebacks are removed, too. The class, the reason and the position of each error stay.
+    Tracebacks are removed, too. The class, the reason and the position of each error stay.
     """
     for each in iter_related(error):
         each.__traceback__ = None
@@ -101,16 +99,14 @@ def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> Object
 
 
 def is_secret(resource: Resource) -> bool:
-    """Return True for the resource of Secrets."""
     return resource.plural == "secrets" and not resource.group
 
 
 def hide_secret(resource: Resource, error: E) -> E | UsageError:
     """Return the exception of a function that was called with an object of ``resource``.
 
-    Returns:
-        For a Secret a ``UsageError`` that names the exception's class only, without its traceback,
-        since the frames hold the Secret; for any other resource ``error`` itself.
+    For a Secret it is a ``UsageError`` that names the exception's class only, without its
+    traceback, since the frames hold the Secret.
     """
     if not is_secret(resource) or isinstance(error, _WITHOUT_CONTENTS):
         return error

@@ -1,7 +1,4 @@
-"""The entries of the DeltaFIFO: single changes, a whole new state, a resync, a bookmark.
-
-The vocabulary is that of client-go's atomic FIFO.
-"""
+"""The entries of the DeltaFIFO, by the names of client-go's atomic FIFO."""
 
 from __future__ import annotations
 
@@ -33,8 +30,6 @@ holds, not on this name (client-go's processDeltas)."""
 
 
 class Delta(Struct, frozen=True, gc=False):
-    """A change of one object."""
-
     kind: DeltaKind
     obj: KubeObject
 
@@ -66,7 +61,6 @@ class Replaced(Struct, frozen=True):
         return self.retained is None and not self.extends
 
     def without_objects(self) -> Replaced:
-        """Return a copy that keeps no objects alive."""
         return structs.replace(self, objects=())
 
 
@@ -74,32 +68,26 @@ class RepairGuard(Struct, eq=False, gc=False):
     """The shared part of the corrections of one verification: their validity and progress."""
 
     removed: set[ObjectKey] = field(default_factory=set[ObjectKey])
-    """The keys of objects that were deleted or dropped since the comparison began."""
     valid: bool = True
     """False once a whole new state was applied, which shows everything that was missing."""
     pending: int = 0
-    """The number of corrections that wait in the queue."""
     repaired: int = 0
-    """The number of corrections that were applied."""
 
 
 class Correction(Struct, frozen=True, gc=False):
     """The server's state of one object that the cache shows differently.
 
-    A correction is applied only if the cache still holds the compared state: any later change of
-    the object is newer than the comparison.
+    It is applied only if the cache still holds the compared state: any later change of the object
+    is newer than the comparison.
     """
 
     key: ObjectKey
     cached: KubeObject | None
-    """The compared object of the cache; ``None`` if the cache lacked the object."""
     obj: KubeObject | None
-    """The server's object; ``None`` if the server lacks the object."""
     guard: RepairGuard
 
 
-class Resync(Struct, frozen=True, gc=False):
-    """A request to deliver the cached state to the listeners again."""
+class Resync(Struct, frozen=True, gc=False): ...
 
 
 class Bookmark(Struct, frozen=True, gc=False):
@@ -109,7 +97,7 @@ class Bookmark(Struct, frozen=True, gc=False):
     ends_initial: bool = False
     """True for the end mark of a WatchList's initial state (KEP-3157)."""
     scope: str | None = None
-    """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
+    """The namespace that was watched, in a cache of several scopes."""
 
 
 class Confirmed(Struct, frozen=True, gc=False):
@@ -118,7 +106,6 @@ class Confirmed(Struct, frozen=True, gc=False):
     """
 
     scope: str | None = None
-    """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
 
 
 QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction | Confirmed

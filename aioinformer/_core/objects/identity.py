@@ -1,13 +1,8 @@
 """The identity of objects: ``ObjectKey``, and the order of resourceVersions.
 
-A key is the address of an object among all objects of one resource. A key doesn't identify one
-object for ever: an object that is deleted and created again has the same key and another uid.
-
 resourceVersions are decimal numbers of any length on every conformant server, and can be ordered
-(KEP-5504). Some aggregated servers have versions of another form, which can only be compared for
-equality. Source: client-go's ``resourceversion.CompareResourceVersion``, which also rejects the
-empty version, zero and leading zeros.
-
+(KEP-5504). Versions of some aggregated servers can only be compared for equality. As in client-go's
+``resourceversion.CompareResourceVersion``, the empty version, zero and leading zeros are rejected.
 Versions are compared as strings of digits and never as ``int``, which rejects thousands of digits.
 """
 
@@ -32,14 +27,16 @@ __all__ = [
 
 MAX_VERSION_LENGTH = 256
 """The longest accepted resourceVersion, in characters. etcd's have 20 digits at most; a version is
-repeated in URLs, health and metrics, so that a longer text is treated as malformed."""
+repeated in URLs, health and metrics."""
 
 VersionText: TypeAlias = Annotated[str, Meta(max_length=MAX_VERSION_LENGTH)]
-"""A resourceVersion in a response. The decoders reject a longer text."""
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):
-    """The key of an object: its namespace (empty if cluster-scoped) and its name."""
+    """The key of an object: its namespace (empty if cluster-scoped) and its name.
+
+    A key doesn't identify one object for ever: an object that is created again has another uid.
+    """
 
     namespace: str
     name: str
@@ -68,10 +65,7 @@ def is_numeric(version: str) -> bool:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return True if ``version`` is certainly older than ``than``.
-
-    Versions that are no numbers can't be ordered, so the result is False for them.
-    """
+    """Return True if ``version`` is certainly older than ``than``: both are numbers."""
     # Numbers without leading zeros order by length, then by digits. The order is compared first:
     # it is False for nearly all versions of a watch, and then the digits need no check.
     in_order = (len(version), version) < (len(than), than)

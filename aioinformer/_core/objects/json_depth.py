@@ -1,9 +1,8 @@
 """The decoding of JSON that is nested deeper than a decoder can go.
 
 Go reads 10,000 levels; msgspec about a thousand (as many as Go with Python 3.13), also of the parts
-that it skips. A custom resource without a schema may have any number of levels, and an informer
-must not stop because of one object that can't be opened. The cache needs four fields of its
-metadata, so the deep parts are cut out of a copy, and the copy is decoded.
+that it skips. An informer must not stop because of one object that can't be opened. The cache needs
+four fields of its metadata, so the deep parts are cut out of a copy, which is decoded.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ _OPENING, _CLOSING = b"[{", b"]}"
 def decode_nested(decode: Callable[[bytes | memoryview], T], data: bytes | memoryview) -> T:
     """Decode ``data``, without its deep parts if they are nested too deeply.
 
-    Cutting takes a second for 5 MB, in one step. Only objects that are made for the purpose are so
-    large and so deep.
+    Cutting takes a second for 5 MB, in one step. Only objects made for the purpose are so large and
+    so deep.
     """
     try:
         return decode(data)
@@ -39,7 +38,7 @@ def decode_nested(decode: Callable[[bytes | memoryview], T], data: bytes | memor
 def truncate_depth(data: bytes) -> bytes:
     """Return ``data`` with a ``0`` in place of every part that is deeper than ``MAX_DEPTH``.
 
-    Brackets in these parts are counted and not matched. JSON that doesn't end stays unchanged.
+    JSON that doesn't end stays unchanged.
     """
     pieces: list[bytes] = []
     depth = start = 0

@@ -60,8 +60,6 @@ _TIMESTAMP = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 
 
 class _StructMapping(StructMeta, ABCMeta):
-    """The metaclass of a msgspec struct that is a ``Mapping`` too."""
-
     # Positional patterns of ``match`` bind the arguments of the constructor, not the fields.
     __match_args__ = ("key", "uid", "resource_version", "raw", "resource")
 
@@ -115,7 +113,6 @@ class KubeObject(
 
     @property
     def name(self) -> str:
-        """``metadata.name``."""
         return self.key.name
 
     @property
@@ -165,7 +162,6 @@ class KubeObject(
         return time
 
     def _metadata(self, name: str, kind: Any) -> Any:
-        """Return a copy of the value, ``None`` if there is none. Raise unless it is a ``kind``."""
         try:
             value = msgspec.convert(self._decoded_body().get("metadata"), dict[str, Any]).get(name)
             return None if value is None else msgspec.convert(value, kind)
@@ -250,7 +246,6 @@ make_struct = StructMeta.__call__.__get__(KubeObject)  # the constructor without
 def create_object(
     key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
 ) -> KubeObject:
-    """Return the object with this JSON."""
     return make_struct(key, raw, resource, IdentityText(uid, resource_version))
 
 
@@ -282,11 +277,7 @@ SAME_VERSION: Final = 2
 
 
 def compare_identity(old: KubeObject, new: KubeObject) -> int:
-    """Compare two objects of one key by uid and version.
-
-    Returns:
-        ``DIFFERENT`` if the uids differ, ``SAME_UID`` if only the versions do, or ``SAME_VERSION``.
-    """
+    """Compare two objects of one key: ``DIFFERENT`` uids, ``SAME_UID``, or ``SAME_VERSION``."""
     before, after = old._body, new._body  # pyright: ignore[reportPrivateUsage]  # of this module
     if type(before) is type(after) is IdentityText:  # two changes in a row
         if before.uid != after.uid:
@@ -360,11 +351,11 @@ DeleteReason: TypeAlias = Literal[
 """The reason of a ``Deleted`` event. ``deleted``: the server sent the deletion. ``vanished``: a
 relist no longer contains the object, or contains another one of that name (a re-created object, or
 one that a watch shows as added); the time of the deletion and the last state are unknown.
-``resource_gone``: the server no longer serves the resource (its CustomResourceDefinition was
-deleted), which discovery has confirmed. ``scope_removed``: the informer no longer reads the
-object's namespace; the object may still exist. ``filtered``: the object still exists and is cached,
-but no longer passes the listener's own ``filter=``. ``dropped``: the object still exists, but the
-informer's ``transform=`` has dropped its newest state, so it is no longer cached.
+``resource_gone``: the server no longer serves the resource, which discovery has confirmed.
+``scope_removed``: the informer no longer reads the object's namespace; the object may still exist.
+``filtered``: the object is still cached, but no longer passes the listener's own ``filter=``.
+``dropped``: the object still exists, but the informer's ``transform=`` has dropped its newest
+state, so it is no longer cached.
 
 Example::
 
@@ -372,8 +363,7 @@ Example::
 
     @pods.on_delete
     async def removed(obj: KubeObject, *, reason: DeleteReason) -> None:
-        print(obj.name, "was deleted" if reason in CERTAIN else "is not there any more")
-"""
+        print(obj.name, "was deleted" if reason in CERTAIN else "is not there any more")"""
 
 
 for _parent, _names in (
@@ -409,12 +399,10 @@ class Updated(Struct, Generic[T_co], frozen=True, gc=False):
 
     @property
     def obj(self) -> T_co:
-        """The new state. Every event has an ``obj``."""
         return self.new
 
     @property
     def key(self) -> ObjectKey:
-        """The key of the object."""
         return key_of(self.new)
 
 
@@ -425,12 +413,11 @@ class Deleted(Struct, Generic[T_co], frozen=True, eq=False, gc=False):
     """The last known state."""
     reason: DeleteReason = "deleted"
     _cached: T_co | None = None
-    """The cached state, if the server sent another one with the deletion. The field is no part of
-    the event's value. Filters read it, since a listener holds the cached state."""
+    """The cached state, if the server sent another one with the deletion, for filters: a listener
+    holds the cached state. No part of the event's value."""
 
     @property
     def key(self) -> ObjectKey:
-        """The key of the object."""
         return key_of(self.obj)
 
     def __eq__(self, other: object) -> bool:

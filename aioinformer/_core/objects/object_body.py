@@ -1,11 +1,9 @@
 """The state of a cached object's body: closed, or decoded; and where its uid and version are.
 
-An object needs its uid and its resourceVersion rarely: when a newer version of it arrives, and when
-a program reads them. Both are in the object's JSON, where every API server writes one after the
-other. An ``IdentityPlace`` says where, and all objects with the same places share it. So the object
-of a list stores neither string, which take 160 bytes. Finding the places takes half a microsecond.
-That isn't spent on the objects of a watch, which are read and compared at once, and have the
-strings in an ``IdentityText``: after an hour of changes, a cache of 20,000 pods takes 4 % more.
+Both are in the object's JSON, where every API server writes one after the other. An
+``IdentityPlace`` says where, and all objects with the same places share it, so that an object of a
+list stores neither string, which take 160 bytes. Finding the places takes half a microsecond. An
+object of a watch is read and compared at once, and has the strings in an ``IdentityText``.
 
 Decoding a pod takes ten microseconds, and a handler reads its object several times, so the last
 bodies are kept. A decoded body is six times as large as its bytes, so not all of them are kept.
@@ -31,12 +29,11 @@ __all__ = [
 ]
 
 MAX_DECODED = 16
-"""The number of decoded bodies that are kept. A handler and the code that it calls read one or two
-objects at a time. 16 typical pods are 0.2 MB of dicts, which fit into a processor's cache: with 64,
-reading a few fields of each event costs a sixth more, with 256 a third."""
+"""The number of decoded bodies that are kept. A handler reads one or two objects at a time. 16
+typical pods are 0.2 MB of dicts, which fit into a processor's cache: with 64, reading a few fields
+of each event costs a sixth more, with 256 a third."""
 
 LARGE_BODY_BYTES = 64 * 1024
-"""Bytes of JSON from which on a body counts as large."""
 
 MAX_DECODED_LARGE = 8
 """The number of large bodies that are kept besides: 256 ConfigMaps of 1 MiB must not stay open."""
@@ -159,18 +156,11 @@ class DecodedBodyCache:
     """
 
     def __init__(self) -> None:
-        """Create an empty cache."""
         self._small: deque[tuple[Struct, DecodedBody]] = deque()
         self._large: deque[tuple[Struct, DecodedBody]] = deque()
 
     def add(self, obj: Struct, body: DecodedBody, size: int) -> None:
-        """Keep the decoded ``body`` of ``obj``, and close the oldest objects above the limit.
-
-        Args:
-            obj: the object.
-            body: its decoded body.
-            size: bytes of its JSON.
-        """
+        """Keep the ``body`` of ``obj``, whose JSON has ``size`` bytes; close the oldest ones."""
         force_setattr(obj, "_body", body)
         opened, limit = (
             (self._small, MAX_DECODED)
@@ -186,7 +176,6 @@ class DecodedBodyCache:
             force_setattr(oldest, "_body", decoded.closed)
 
     def objects(self) -> list[Struct]:
-        """Return the objects whose bodies are kept."""
         return [obj for obj, _ in (*self._small.copy(), *self._large.copy())]
 
     def __repr__(self) -> str:

@@ -1,9 +1,8 @@
 """pydantic's schema and serializer of read-only objects, so that web endpoints can return them.
 
 pydantic asks a type for its schema with ``__get_pydantic_core_schema__``, and serializes a value of
-which it knows no type (``Any``) with the ``__pydantic_serializer__`` of the value's class. This
-module makes both at their first use. pydantic is imported then, so a program without pydantic never
-imports it.
+unknown type (``Any``) with the ``__pydantic_serializer__`` of its class. Both are made at first
+use, so a program without pydantic never imports it.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ __all__ = ["PydanticSerializer", "make_schema"]
 def make_schema(cls: type[Any]) -> CoreSchema:
     """Return the schema of a read-only class.
 
-    A value is valid if it is an instance of ``cls``. The instance is serialized as the JSON object
-    or array that it contains, which is what the JSON schema describes. Input from JSON is rejected,
-    because an object comes from an informer.
+    A value is valid if it is an instance of ``cls``, and is serialized as the JSON object or array
+    that it contains. Input from JSON is rejected: an object comes from an informer.
     """
     from pydantic_core import core_schema
 
@@ -54,11 +52,7 @@ class PydanticSerializer:
         self._serializers: dict[type[Any], SchemaSerializer] = {}
 
     def __get__(self, instance: object, owner: type[Any]) -> SchemaSerializer:
-        """Return the serializer of ``owner``.
-
-        Raises:
-            AttributeError: pydantic is not installed.
-        """
+        """Return the serializer; raise ``AttributeError`` if pydantic is not installed."""
         serializer = self._serializers.get(owner)
         if serializer is None:
             try:

@@ -1,8 +1,7 @@
-"""Deeply read-only views over decoded JSON.
+"""Deeply read-only views over decoded JSON, which every listener and reader shares.
 
-A cached object is shared by every listener and reader, so none of them may write to it. client-go's
-rule "never mutate what a lister returns" is a comment; here a write is an error. A view wraps the
-decoded ``dict`` or ``list`` without copying, and wraps nested containers when they are read.
+A view wraps the decoded ``dict`` or ``list`` without copying, and wraps nested containers when they
+are read.
 """
 
 from __future__ import annotations
@@ -27,13 +26,11 @@ READ_ONLY_HINT = (
     "a cached object is read-only; take a copy of your own with to_dict() (of a list in it, with "
     "to_list())"
 )
-"""The error text for an attempt to write."""
 
 _MUTATING_METHODS = (
     *("update", "setdefault", "pop", "popitem", "clear"),
     *("append", "extend", "insert", "remove", "sort", "reverse"),
 )
-"""The methods of ``dict`` and ``list`` that write."""
 
 
 def freeze(value: Any) -> Any:
@@ -74,7 +71,6 @@ class ReadOnly:
         raise TypeError(READ_ONLY_HINT)
 
     def __dir__(self) -> list[str]:
-        """List the attributes that exist, for completion in a shell or an editor."""
         missing = {
             name
             for cls in type(self).__mro__
@@ -91,15 +87,10 @@ class ReadOnly:
 
 
 class _ReadOnlyError(AttributeError, TypeError):
-    """Raised for missing mutating methods.
-
-    It is an ``AttributeError``, and a ``TypeError`` like every other rejected write.
-    """
+    """Raised for missing methods: an ``AttributeError``, and a ``TypeError`` as for any write."""
 
 
 class _MissingMethod(Missing):
-    """A missing method, whose error says why it is missing."""
-
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -110,9 +101,9 @@ class _MissingMethod(Missing):
 class _NoDictConversion(Missing):
     """The missing ``keys`` of a sequence, which only ``dict()`` reads.
 
-    FastAPI's ``jsonable_encoder`` makes a dict of every type that it doesn't know. Without this
-    error, a list of objects with two keys each would become a dict like ``{"name": "image"}``, and
-    an empty list ``{}``, unnoticed.
+    FastAPI's ``jsonable_encoder`` makes a dict of every type that it doesn't know: a list of
+    objects with two keys each would become a dict like ``{"name": "image"}``, and an empty list
+    ``{}``, unnoticed.
     """
 
     def __get__(self, instance: object, owner: type[ReadOnly]) -> NoReturn:
@@ -130,8 +121,6 @@ for _name in _MUTATING_METHODS:
 
 
 class _FrozenView(ReadOnly):
-    """The common base of the two kinds of view."""
-
     __slots__ = ("_data",)
 
     _data: Any
@@ -175,7 +164,6 @@ class FrozenMapping(_FrozenView, Mapping[str, Any]):
             raise missing_key(key, self._data) from None
 
     def get(self, key: str, /, default: Any = None) -> Any:
-        """Return the value of a key, or ``default``."""
         try:
             return freeze(self._data[key])
         except KeyError:

@@ -1,9 +1,8 @@
 """``Resource``, the thing that a URL names, and the table of resources that every cluster serves.
 
 With the table, ``informers.informer("deploy")`` works without a request: plural, singular, short
-name and kind are understood, each also with ``.group`` or ``.version.group``. Resources that a
-cluster adds (custom resources, aggregated APIs) are found by discovery; a ``Resource`` can also be
-written by hand.
+name and kind are understood, each also with ``.group`` or ``.version.group``. Discovery finds the
+resources that a cluster adds.
 
 Source of the table: the discovery documents of Kubernetes 1.36.
 """
@@ -30,15 +29,14 @@ __all__ = [
 ]
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""A DNS label (RFC 1123), the form of a namespace's name."""
 
 
 def is_path_segment(text: str) -> bool:
     """Return True if ``text`` is one segment of a URL's path, and stays so on the way.
 
-    ``.`` and ``..`` are resolved on the way and reach another path, and a ``%`` may become a slash.
-    This is the API server's own rule for names (``IsValidPathSegmentName``). Spaces and control
-    characters are excluded too: no name has any, and a shown name must not control a terminal.
+    ``.`` and ``..`` are resolved on the way and reach another path, and a ``%`` may become a slash:
+    the API server's own rule for names (``IsValidPathSegmentName``). Spaces and control characters
+    are excluded too: a shown name must not control a terminal.
     """
     plain = text.isprintable() and " " not in text and "/" not in text and "%" not in text
     return plain and text not in ("", ".", "..")
@@ -214,7 +212,6 @@ events.k8s.io/v1
 
 
 def parse_table(table: str) -> Iterator[Resource]:
-    """Yield the resources of a table in the form of the built-in one."""
     group = version = ""
     for line in filter(None, table.splitlines()):
         if not line.startswith(" "):
@@ -274,8 +271,7 @@ def _find_with_group(name: str) -> Resource | None:
 def resolve_built_in(resource: str | Resource) -> Resource:
     """Return the built-in resource with this name or identity, or else ``resource`` itself.
 
-    A built-in resource that a program has written by hand may lack its short names, or have a wrong
-    kind.
+    A resource that a program has written by hand may lack its short names, or have a wrong kind.
 
     Raises:
         TypeError: ``resource`` is neither a name nor a ``Resource``.
@@ -291,8 +287,8 @@ def resolve_built_in(resource: str | Resource) -> Resource:
 def versioned_name(resource: Resource) -> str:
     """Return the name of a resource for logs, health and metrics, different for each version.
 
-    The usual version (that of the built-in resource, or v1) is not part of the name:
-    ``widgets.example.com``, but ``widgets.v1beta1.example.com``, as kubectl writes a resource.
+    As kubectl writes it, without the usual version (that of the built-in resource, or v1):
+    ``widgets.example.com``, but ``widgets.v1beta1.example.com``.
     """
     built_in = _BY_NAME.get(str(resource))
     usual = "v1" if built_in is None else built_in.version

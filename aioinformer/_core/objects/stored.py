@@ -1,9 +1,8 @@
 """The stored forms of objects besides the whole one: models without bytes, and excluded objects.
 
-The queue, the cache and the mailboxes know an object by its key, uid and version, and never look
-inside. So all stored forms are ``KubeObject``s: a whole one, or one of these two, which have no
-bytes. Programs don't see them: a view shows a program the model, and an excluded object is never
-delivered.
+The queue, the cache and the mailboxes know an object by its key, uid and version, so all stored
+forms are ``KubeObject``s. Programs don't see them: a view shows a program the model, and an
+excluded object is never delivered.
 
 Code tests for a form by ``type(obj) is ExcludedObject``. There are no subclasses, and
 ``isinstance`` takes ten times as long with a class that is a ``Mapping``.
@@ -26,12 +25,10 @@ class _WithoutBytes(KubeObject, frozen=True, eq=False, gc=False):
 
     @property
     def uid(self) -> str:
-        """``metadata.uid``."""
         return self.stored_uid
 
     @property
     def resource_version(self) -> str:
-        """``metadata.resourceVersion``."""
         return self.stored_version
 
 
@@ -72,7 +69,6 @@ class ExcludedObject(_WithoutBytes, frozen=True, eq=False, gc=False):
 
     @classmethod
     def of(cls, obj: KubeObject, error: Exception | None = None) -> ExcludedObject:
-        """Return ``obj`` as an excluded object, without its body."""
         uid, version = obj.uid, obj.resource_version
         return cls(obj.key, b"", obj.resource, stored_uid=uid, stored_version=version, error=error)
 
@@ -89,8 +85,8 @@ def size_of(obj: KubeObject) -> int:
 class NeedsJson:
     """A function of one object that reads the object's JSON, and so can't be applied to a model.
 
-    ``field``, ``label_index`` and predicates are such functions. An informer with ``convert=``
-    passes them the ``KubeObject``. An informer with ``model=`` keeps no JSON and rejects them.
+    An informer with ``convert=`` passes ``field``, ``label_index`` and predicates the
+    ``KubeObject``. An informer with ``model=`` keeps no JSON and rejects them.
     """
 
     __slots__ = ()
@@ -101,5 +97,4 @@ class NeedsJson:
         return True
 
     def __call__(self, obj: KubeObject) -> Any:
-        """Return the result for ``obj``."""
         raise NotImplementedError

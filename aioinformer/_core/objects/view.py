@@ -2,7 +2,7 @@
 
 An ``ObjectView`` stands at every border between the cache and a program: lister, handlers, streams,
 filters, index functions, waits. Informers without ``model=`` and ``convert=`` have no view, and no
-cost. Behind the border every object is a ``KubeObject``.
+cost.
 
 An object is converted when a program reads it, so an object that can't be converted is found late,
 by its reader. The last results are kept, because an update needs the state before too.
@@ -45,14 +45,11 @@ T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 F = TypeVar("F", ModelMismatch, TransformFailed)
 
 MAX_CONVERTED = 128
-"""The number of conversions that are kept. An update converts the new state and needs the old one,
-which was converted when it was new, and is still kept unless 128 others were converted since. With
-kubernetes_asyncio's pods they take 10 MB."""
+"""The number of conversions that are kept: an update needs the old state, too, which was converted
+when it was new. With kubernetes_asyncio's pods they take 10 MB."""
 
 
 class ObjectView(Generic[T]):
-    """The form in which one informer shows its objects."""
-
     __slots__ = ("_description", "_failures", "_has_json", "convert")
 
     def __init__(
@@ -63,16 +60,12 @@ class ObjectView(Generic[T]):
         has_json: bool,
         failures: Callable[[], int] = int,
     ) -> None:
-        """Create a view that shows the results of ``convert``.
+        """Create a view that shows the results of ``convert``, which may raise ``ModelMismatch``.
 
-        Args:
-            convert: returns the shown form of a cached object; may raise ``ModelMismatch``.
-            description: the name of that form, for errors.
-            has_json: True if the cached object has its JSON.
-            failures: returns the number of times that ``convert`` has raised; default: 0.
+        ``description`` names that form in errors; ``has_json`` says that the cached object has its
+        JSON; ``failures`` returns the number of times that ``convert`` has raised.
         """
         self.convert = convert
-        """Return the shown form of an object."""
         self._description = description
         self._has_json = has_json
         self._failures = failures
@@ -80,9 +73,7 @@ class ObjectView(Generic[T]):
     def adapter_for(self, function: object, role: str) -> Callable[[KubeObject], T] | None:
         """Return the conversion for the objects passed to ``function``; ``None`` for no conversion.
 
-        Args:
-            function: a program's function of one object.
-            role: the purpose of the function, for the error.
+        ``role`` is the purpose of the function, for the error.
 
         Raises:
             UsageError: the function reads an object's JSON, which isn't kept.
@@ -94,14 +85,7 @@ class ObjectView(Generic[T]):
         return None
 
     def require_json(self, reader: str) -> None:
-        """Raise unless objects have JSON.
-
-        Args:
-            reader: subject and verb for the error, such as ``"the filter f reads"``.
-
-        Raises:
-            UsageError: the objects have no JSON.
-        """
+        """Raise ``UsageError`` unless objects have JSON, as ``"the filter f reads"``."""
         if not self._has_json:
             raise UsageError(
                 f"{reader} an object's JSON, and an informer with model= keeps none: give a plain "
@@ -110,7 +94,6 @@ class ObjectView(Generic[T]):
 
     @property
     def failures(self) -> int:
-        """The number of times that an object could not be converted."""
         return self._failures()
 
     @property
@@ -153,12 +136,10 @@ class ObjectView(Generic[T]):
 
 
 def model_view(model: type[T]) -> ObjectView[T]:
-    """Return a view that shows the stored models."""
     return ObjectView(attrgetter("model"), name_of(model), has_json=False)
 
 
 def conversion_view(convert: Callable[[KubeObject], T]) -> ObjectView[T]:
-    """Return a view that converts objects by ``convert`` when they are read."""
     conversion = Conversion(convert)
     shown = f"what {name_of(convert)} returns"
     return ObjectView(conversion, shown, has_json=True, failures=lambda: conversion.failures)
@@ -172,13 +153,10 @@ class Conversion(Generic[T]):
     """
 
     def __init__(self, convert: Callable[[KubeObject], T]) -> None:
-        """Create a conversion without results."""
         self.failures = 0
-        """The number of times that ``convert`` has raised."""
         self._convert = convert
         self._results: dict[int, tuple[KubeObject, T]] = {}
-        """The results by id of the object. The object is kept too, so that its id can't be
-        reused."""
+        """The results by id of the object, which is kept too, so that its id can't be reused."""
         self._order: deque[int] = deque()
 
     def __call__(self, obj: KubeObject) -> T:
@@ -225,8 +203,8 @@ class Conversion(Generic[T]):
 def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseException) -> F:
     """Return the error for a failed conversion of ``obj``, with its cause.
 
-    Validators such as pydantic quote the invalid value, so that of a Secret's conversion only the
-    class of the error is kept.
+    Validators quote the invalid value, so that of a Secret's conversion only the class of the error
+    is kept.
     """
     secret = is_secret(obj.resource)
     try:
@@ -245,10 +223,9 @@ def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseExcep
 
 
 class ObjectSnapshot(Mapping[ObjectKey, T]):
-    """The objects of one moment, each converted when it is read."""
+    """The objects of one moment, each converted when read; none may be changed any more."""
 
     def __init__(self, objects: Mapping[ObjectKey, KubeObject], view: ObjectView[T]) -> None:
-        """Create a snapshot of ``objects``, which must not be changed any more."""
         self._objects = objects
         self._convert = view.convert
 

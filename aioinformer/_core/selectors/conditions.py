@@ -1,10 +1,9 @@
 """Conditions: tests of one object that may be absent, for ``wait_until`` and for listers.
 
-A condition has one of three results for an object: fulfilled, not fulfilled, and undecided. A
-condition on the content of an object is undecided while the object doesn't exist. Undecided counts
-as not fulfilled, and ``negate`` keeps it undecided, so that neither ``condition_true("Ready")`` nor
-``negate(condition_true("Ready"))`` is fulfilled by an absent object. ``exists`` and ``deleted`` are
-always decided.
+A condition on the content of an object is undecided while the object doesn't exist. Undecided
+counts as not fulfilled, and ``negate`` keeps it undecided, so that neither
+``condition_true("Ready")`` nor ``negate(condition_true("Ready"))`` is fulfilled by an absent
+object. ``exists`` and ``deleted`` are always decided.
 
 The rules are those of ``kubectl wait`` and ``kubectl rollout status`` (1.36).
 """
@@ -46,8 +45,8 @@ class Condition(NeedsJson):
     """
 
     test: _Test
-    """Returns True or False for a decided result, ``None`` for an undecided one. The argument is
-    ``None`` for an object that doesn't exist."""
+    """Returns True, False, or ``None`` for an undecided result. The argument is ``None`` for an
+    object that doesn't exist."""
     text: str
     """The text of ``repr``, and of the timeout error of a wait."""
     reads_content: bool = True
@@ -55,11 +54,9 @@ class Condition(NeedsJson):
 
     @property
     def needs_bytes(self) -> bool:
-        """True if the test reads the object's JSON, which an informer with ``model=`` lacks."""
         return self.reads_content
 
     def __call__(self, obj: KubeObject | None) -> bool:
-        """Return True if the condition is fulfilled."""
         return self.test(obj) is True
 
     def __repr__(self) -> str:
@@ -73,13 +70,10 @@ ConditionLike: TypeAlias = Condition | ObjectPredicate
 def condition_true(condition_type: str) -> Condition:
     """Return a condition for objects with that entry of ``status.conditions`` at ``"True"``.
 
-    An entry of an older generation doesn't count: neither if the entry's ``observedGeneration`` is
-    lower than ``metadata.generation``, nor, for an entry without one, if the status has a lower
-    one. ``kubectl wait --for=condition=...`` decides so too. The type is compared without regard to
-    case, as there.
-
-    Args:
-        condition_type: the entry's ``type``, such as ``"Ready"``.
+    As for ``kubectl wait --for=condition=...``, an entry of an older generation doesn't count:
+    neither if the entry's ``observedGeneration`` is lower than ``metadata.generation``, nor, for an
+    entry without one, if the status has a lower one; and the type, such as ``"Ready"``, is compared
+    without regard to case.
 
     Example:
         ``await pods.wait_until("web-0", condition_true("Ready"), timeout=60)``
@@ -151,9 +145,7 @@ def all_of(*conditions: ConditionLike) -> Condition:
 def any_of(*conditions: ConditionLike) -> Condition:
     """Return a condition that is fulfilled by an object that fulfils one of ``conditions``.
 
-    Raises:
-        TypeError: one of them is neither a condition nor a predicate of objects.
-        ValueError: there is none.
+    Raises as ``all_of``.
     """
     return _combine("any_of", conditions, decisive=True)
 
@@ -200,7 +192,6 @@ _read_conditions = fields("status.conditions", "metadata.generation", "status.ob
 
 
 def _is_condition_true(obj: KubeObject, condition_type: str) -> bool:
-    """Return True as ``kubectl wait --for=condition=`` does."""
     conditions, generation, status_generation = _read_conditions(obj)
     for each in _mappings(conditions):
         if str(each.get("type")).lower() == condition_type.lower():
@@ -215,7 +206,6 @@ _read_rollout = fields("metadata.generation", "spec", "status")
 
 
 def _is_rollout_complete(obj: KubeObject) -> bool:
-    """Return True as ``kubectl rollout status`` does."""
     rule = _ROLLOUT_RULES.get(obj.kind)
     if rule is None:
         return False
@@ -271,7 +261,6 @@ _ROLLOUT_RULES: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bo
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return the value if it is a mapping, else an empty one: the content isn't validated."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 

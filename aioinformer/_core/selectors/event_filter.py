@@ -8,12 +8,9 @@ The semantics are those of client-go's FilteringResourceEventHandler:
     passes      -           a deletion with reason "filtered"
     -           -           nothing
 
-The old state of a deletion is the cached one: the state that the server sends with a deletion may
-differ from it, and the listener holds the cached one.
-
-The filter is asked about the old state again; the result isn't remembered. So a filter costs no
-memory, and must depend on the object alone. Events of every kind are filtered: live events, the
-initial state, the changes of a relist, and resyncs.
+The old state of a deletion is the cached one, which the listener holds: the state that the server
+sends with a deletion may differ from it. The filter is called for the old state again; so a filter
+costs no memory, and must depend on the object alone. Events of every kind are filtered.
 
 Two differences from client-go: the reason ``"filtered"``, and a filter that raises doesn't end the
 process. The object counts as passing then, so that no event is lost, and the error is reported.
@@ -66,17 +63,13 @@ _OnError: TypeAlias = Callable[[KubeObject, BaseException], None]
 
 
 class EventFilter:
-    """The filter of one listener, without a state of its own."""
-
     def __init__(
         self, predicate: Filter[Any], on_error: _OnError, *, view: ObjectView[Any] | None = None
     ) -> None:
         """Make a filter.
 
-        Args:
-            predicate: the test that objects or changes must pass.
-            on_error: called with an object and the exception that the predicate raised for it.
-            view: converts objects for a plain function; ``None`` for the stored objects.
+        ``on_error`` is called with an object and the exception that the predicate raised for it;
+        ``view`` converts objects for a plain function, ``None`` for the stored objects.
 
         Raises:
             TypeError: ``predicate`` is neither a predicate nor a plain function.
@@ -165,11 +158,7 @@ def _split_predicate(
 
 
 def check_filter(predicate: Filter[Any] | None) -> None:
-    """Raise unless ``predicate`` can be the filter of a listener, or is ``None``.
-
-    Raises:
-        TypeError: ``predicate`` is of another type, async, or takes other arguments.
-    """
+    """Raise ``TypeError`` unless ``predicate`` can be a listener's filter, or is ``None``."""
     if predicate is not None:
         _split_predicate(predicate)
 

@@ -1,11 +1,9 @@
 """The parsers of label selectors: of texts and of mappings.
 
-A text is ``app=web,tier in (a,b),!canary``. Source: ``labels.Parser`` in apimachinery.
-
-A mapping is ``{"app": "shop", "tier": ["web", "api"]}``, which is convenient in Python, or has
-``matchLabels`` and ``matchExpressions`` (``metav1.LabelSelector``), as in a Deployment: so
-``obj["spec"]["selector"]`` can be passed as it is. Error texts are those of apimachinery's
-``LabelSelectorAsSelector``.
+A text is ``app=web,tier in (a,b),!canary`` (``labels.Parser`` in apimachinery). A mapping is
+``{"app": "shop", "tier": ["web", "api"]}``, or has ``matchLabels`` and ``matchExpressions``
+(``metav1.LabelSelector``), so that ``obj["spec"]["selector"]`` can be passed as it is. Error texts
+are those of apimachinery's ``LabelSelectorAsSelector``.
 """
 
 from __future__ import annotations
@@ -31,11 +29,7 @@ __all__ = ["LabelMapping", "parse_label_mapping", "parse_label_text"]
 
 
 def parse_label_text(text: str) -> Iterator[LabelRequirement]:
-    """Parse a text into conditions.
-
-    Raises:
-        InvalidSelector: the text doesn't parse, or has an invalid key or value.
-    """
+    """Parse a text; raise ``InvalidSelector`` for wrong syntax, or an invalid key or value."""
     return _LabelParser(text).requirements()
 
 
@@ -54,7 +48,6 @@ _BINARY: dict[str, LabelOperator] = {
 
 class _LabelToken(Struct, frozen=True):
     text: str
-    """The text of the token, empty at the end of the selector."""
     position: int
 
     @property
@@ -271,7 +264,6 @@ def _count_problem(operator: LabelOperator, values: tuple[str, ...]) -> str:
 
 
 def _string_values(key: str, value: object) -> Sequence[str]:
-    """Return the values of ``key`` as a sequence."""
     if isinstance(value, str):
         return [value]
     values = list(value) if _is_list(value) or _is_set(value) else [value]

@@ -1,9 +1,8 @@
 """Paths into an object: ``spec.containers[0].image``, parsed and walked.
 
 A path has dots between keys, ``[0]`` for an item of a list, and ``['app.kubernetes.io/name']`` for
-a key with dots or other special characters, in single or double quotes. The syntax is the common
-part of kubectl's JSONPath and of field selectors. There are no wildcards, slices or filters, so
-that a path means one value.
+a key with special characters, in single or double quotes: the common part of kubectl's JSONPath and
+of field selectors. There are no wildcards, slices or filters: a path means one value.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ class StepMismatch(Exception):
     """Raised by a strict ``walk`` at a value of another shape."""
 
     def __init__(self, steps: Steps, value: object) -> None:
-        """Name the ``value`` at ``steps``, which has no such member."""
         found = _TYPE_NAMES.get(type(value).__name__, "a number")
         super().__init__(f"{render_path(steps)} is {found}" if steps else f"it is {found}")
 
@@ -91,14 +89,9 @@ def render_path(steps: Steps) -> str:
 def walk(body: Any, steps: Steps, strict: bool = False) -> Any:
     """Return the value at ``steps`` of decoded JSON; ``None`` if it is absent or ``null``.
 
-    Args:
-        body: the decoded JSON.
-        steps: the steps of a path.
-        strict: True if a step into a value of another shape, such as a key of a string, is an error
-            rather than ``None``. An absent value is no error.
-
     Raises:
-        StepMismatch: ``strict``, and a value has another shape.
+        StepMismatch: ``strict``, and a step leads into a value of another shape, such as a key of a
+            string.
     """
     value = body
     for count, step in enumerate(steps):

@@ -1,14 +1,12 @@
 """Predicates: conditions on objects and on changes, for filters.
 
-There are two types. An ``ObjectPredicate`` tests one state of an object: a listener with such a
-filter receives an addition when an object starts to pass, and a deletion when it stops. A
-``ChangePredicate`` tests two states: it selects updates, and nothing else. Predicates of one type
-combine with ``&``, ``|`` and ``~``. ``&`` also joins the two types::
+An ``ObjectPredicate`` tests one state of an object: a listener with such a filter receives an
+addition when an object starts to pass, and a deletion when it stops. A ``ChangePredicate`` tests
+two states: it selects updates, and nothing else. Predicates of one type combine with ``&``, ``|``
+and ``~``. ``&`` also joins the two types; ``|`` and ``~`` across them have no meaning, since a
+change predicate has no result for an addition::
 
     labelled("app=shop") & ~where("status.phase", "Succeeded") & changed("spec", "metadata.labels")
-
-``|`` and ``~`` across the two types have no meaning, since a change predicate has no result for an
-addition.
 """
 
 from __future__ import annotations
@@ -52,14 +50,11 @@ class ObjectPredicate(Struct, NeedsJson, frozen=True, eq=False):
     """A test of one state of an object. The result must depend on nothing but that state."""
 
     test: _ObjectTest
-    """Returns true for an object that passes."""
     text: str = ""
     """The text of ``repr``; the name of ``test`` by default."""
     operator: str = ""
-    """The outermost operator of ``text``, if there is one."""
 
     def __call__(self, obj: KubeObject) -> bool:
-        """Return True if ``obj`` passes."""
         return bool(self.test(obj))
 
     @overload
@@ -99,14 +94,10 @@ class ChangePredicate(Struct, frozen=True, eq=False):
     """
 
     test: _ChangeTest
-    """Returns true for the old and the new state of a change that passes."""
     text: str = ""
-    """The text of ``repr``; the name of ``test`` by default."""
     operator: str = ""
-    """The outermost operator of ``text``, if there is one."""
 
     def __call__(self, old: KubeObject, new: KubeObject) -> bool:
-        """Return True if the change from ``old`` to ``new`` passes."""
         return bool(self.test(old, new))
 
     @overload
@@ -231,10 +222,7 @@ def where(path: str, *values: Any) -> ObjectPredicate:
 
 
 def changed(*paths: str) -> ChangePredicate:
-    """Return a predicate for changes of at least one of these fields.
-
-    Args:
-        paths: as for ``field``. A field may be a whole part of the object, such as ``spec``.
+    """Return a predicate for changes of at least one of these fields, such as ``spec``.
 
     Raises:
         InvalidPath: a path doesn't parse.
@@ -261,8 +249,8 @@ def _generation_differs(old: KubeObject, new: KubeObject) -> bool:
 
 generation_changed = ChangePredicate(_generation_differs, "generation_changed")
 """Changes of the desired state, and not of the status: the server counts them in
-``metadata.generation``. For some resources (ConfigMaps, Secrets) the server doesn't count. Every
-change of these passes, where controller-runtime's predicate of this name drops all of them."""
+``metadata.generation``. For resources without that count (ConfigMaps, Secrets) every change passes,
+where controller-runtime's predicate of this name drops all of them."""
 
 # The server treats an empty map and an absent one alike.
 labels_changed = ChangePredicate(
@@ -285,7 +273,6 @@ def _test_name(test: Callable[..., object]) -> str:
 
 
 def _operand_text(predicate: ObjectPredicate | ChangePredicate, operator: str) -> str:
-    """Return the text, in parentheses unless it is simple or joined by the same operator."""
     text = repr(predicate)
     return text if predicate.operator in ("", operator) else f"({text})"
 

@@ -1,9 +1,8 @@
 """Projections: functions that read a few values of an object without decoding the rest.
 
-``field("spec.nodeName")`` is a function of an object. The path is compiled once, to a msgspec
-struct that has only the keys of the path, so that the decoder skips the rest of the object's bytes.
-If the body was decoded before, the path is walked instead. Four metadata fields are attributes of
-every cached object and need neither. Index functions, filters and predicates use projections.
+A path is compiled once, to a msgspec struct that has only the keys of the path, so that the decoder
+skips the rest of the object's bytes. If the body was decoded before, the path is walked instead.
+Four metadata fields are attributes of every cached object and need neither.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ from aioinformer.errors import PathMismatch
 __all__ = ["Field", "Fields", "field", "fields"]
 
 CACHE_SIZE = 4096
-"""The number of projections that are cached; paths are constants of a program. One path gives one
-function object, so that two parts of a program can request the same index of an informer."""
+"""The number of projections that are cached. One path gives one function object, so that two parts
+of a program can request the same index of an informer."""
 
 _MetadataReader: TypeAlias = Callable[[KubeObject], str | None]
 
@@ -43,7 +42,6 @@ _CACHED_METADATA: Mapping[Steps, _MetadataReader] = {
     ("metadata", "uid"): lambda obj: obj.uid or None,
     ("metadata", "resourceVersion"): lambda obj: obj.resource_version or None,
 }
-"""Paths that are read from attributes, without the bytes."""
 
 _TYPE_META: Mapping[Steps, _MetadataReader] = {
     ("kind",): lambda obj: obj.kind,
@@ -62,7 +60,6 @@ class Fields(NeedsJson):
     __slots__ = ("_decode", "_plan", "paths", "strict")
 
     def __init__(self, paths: tuple[str, ...], *, strict: bool = False) -> None:
-        """Compile ``paths``; see ``fields``."""
         self.paths = paths
         self.strict = strict
         parsed = [parse_path(path) for path in paths]
@@ -80,7 +77,6 @@ class Fields(NeedsJson):
 
     @property
     def needs_bytes(self) -> bool:
-        """True if this reads more than the attributes of a cached object."""
         return self._decode is not None
 
     def __call__(self, obj: KubeObject) -> tuple[Any, ...]:
@@ -142,23 +138,16 @@ class Field(NeedsJson):
     __slots__ = ("_read", "path", "strict")
 
     def __init__(self, path: str, *, strict: bool = False) -> None:
-        """Compile ``path``; see ``field``."""
         self.path = path
         self.strict = strict
         self._read = Fields((path,), strict=strict)
 
     @property
     def needs_bytes(self) -> bool:
-        """True if this reads more than the attributes of a cached object."""
         return self._read.needs_bytes
 
     def __call__(self, obj: KubeObject) -> Any:
-        """Return the value, read-only; ``None`` if it is absent.
-
-        Raises:
-            ObjectDecodeError: the body is no JSON.
-            PathMismatch: a strict path doesn't fit the object.
-        """
+        """Return the value, read-only; ``None`` if it is absent; raise as ``Fields``."""
         return self._read(obj)[0]
 
     def __eq__(self, other: object) -> bool:
@@ -195,12 +184,7 @@ def field(path: str, *, strict: bool = False) -> Field:
 def fields(*paths: str, strict: bool = False) -> Fields:
     """Return a function that reads several values of an object in one pass, as a tuple.
 
-    Args:
-        paths: as for ``field``.
-        strict: as for ``field``.
-
-    Raises:
-        InvalidPath: a path doesn't parse. The message marks the place.
+    The arguments and errors are those of ``field``.
     """
     return _cached_fields(paths, strict)
 
@@ -228,16 +212,12 @@ _INVALID_STRUCT_KEY = re.compile(r'[\\"\x00-\x1f]')
 
 
 class _Node:
-    """A place in an object, with the keys and items of it that are read."""
-
     def __init__(self) -> None:
         self.keys: dict[str, _Node] = {}
         self.items: _Node | None = None
         self.whole_value = False
-        """True if the whole value is read."""
 
     def add_path(self, steps: Iterable[Step]) -> None:
-        """Add a path, with all nodes on it."""
         node = self
         for step in steps:
             if isinstance(step, str):
@@ -265,7 +245,6 @@ class _Node:
         return f"f{list(self.keys).index(key)}"
 
     def build_type(self) -> Any:
-        """Return the type that msgspec decodes this place as."""
         if self.is_list and self.items is not None:
             return GenericAlias(list, (self.items.build_type(),))
         if not self.is_struct:
@@ -309,7 +288,6 @@ def _make_item_getter(here: _Getter, index: int, onward: _Getter) -> _Getter:
 
 
 def _get_nothing(found: Any) -> Any:
-    """Return UNSET, for a path that needs no bytes."""
     return UNSET
 
 

@@ -1,8 +1,8 @@
 """Conditions on labels, the syntax of label keys and values, and the error of invalid selectors.
 
 Source: apimachinery's ``labels`` and ``validation`` packages. Their error texts are kept word for
-word (recording 21), so that the test server can answer with them. The error of a selector that
-doesn't parse has the server's sentence, then the selector with the place marked.
+word, so that the test server can answer with them. The error of a selector that doesn't parse has
+the server's sentence, then the selector with the place marked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class LabelRequirement(Struct, frozen=True, order=True):
     """The values, sorted, without duplicates; empty for ``exists`` and ``!``."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return True if an object with these labels fulfils the condition."""
         value = labels.get(self.key)
         match self.operator:
             case "exists":
@@ -82,9 +81,7 @@ _INTEGERS = range(-(2**63), 2**63)
 """The integers that a label is compared as: Go's int64."""
 
 _NAME_LIMIT = 63
-"""The longest label value, and name part of a key: the length of a DNS label."""
 _PREFIX_LIMIT = 253
-"""The longest prefix of a key: the length of a DNS name."""
 
 _CHARACTERS = (
     "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
@@ -155,11 +152,10 @@ END_OF_TEXT = "at the end"
 """The text beside the mark if a selector stops too early: the server says only ``found ''``."""
 
 MAX_PROBLEM_LENGTH = 500
-"""Characters of the server's sentence, which repeats what it could not understand."""
 
 EXCERPT_LENGTH = 100
-"""Characters of a selector that an error shows on either side of the mark. A program may build a
-selector from what its users send."""
+"""Characters of a selector, which users may send, that an error shows on either side of the mark.
+"""
 
 
 def selector_error(problem: str, text: str, position: int) -> InvalidSelector:

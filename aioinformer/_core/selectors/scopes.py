@@ -1,8 +1,7 @@
 """Scopes: the namespaces that one informer reads, and what it selects in each of them.
 
 An informer of several namespaces sends its requests to each namespace, so that namespaced Roles
-suffice. ``NamespaceSelection`` is the parsed form of ``namespaces=``. Requests with equal
-selections share one informer.
+suffice. Requests with equal ``NamespaceSelection`` share one informer.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from aioinformer.errors import UsageError
 __all__ = ["NamespaceSelection", "Namespaces", "Scope"]
 
 MAX_NAMED = 3
-"""Namespaces that the name of an informer lists. The names of more are replaced by their number."""
+"""Namespaces that the name of an informer lists. More are replaced by their number."""
 
 
 class Scope(Struct, frozen=True, kw_only=True):
@@ -52,16 +51,13 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     @property
     def label_selector(self) -> str:
-        """The label selector as text."""
         return str(self.labels)
 
     @property
     def field_selector(self) -> str:
-        """The field selector as text."""
         return str(self.fields)
 
     def with_defaults(self, default: Scope) -> Scope:
-        """Return this scope with the selectors of ``default`` where this one has none."""
         if (self.labels or not default.labels) and (self.fields or not default.fields):
             return self
         return Scope(
@@ -87,19 +83,14 @@ class NamespaceSelection(Struct, frozen=True):
     predicate: ObjectPredicate | None = None
     """The condition on namespaces to follow; ``None`` if the program names the namespaces."""
     default: Scope = Scope()
-    """The selectors of namespaces that have none of their own; with a predicate, the scope of each
-    namespace that matches."""
+    """The selectors of namespaces without any; with a predicate, the scope of each that matches."""
 
     @classmethod
     def parse(
         cls, namespaces: Namespaces, *, labels: str | LabelMapping, fields: str | Mapping[str, str]
     ) -> Self:
-        """Return the selection of a request.
-
-        Args:
-            namespaces: see ``Namespaces``.
-            labels: the label selector of namespaces without one of their own.
-            fields: the field selector of namespaces without one of their own.
+        """Return the selection of a request; ``labels`` and ``fields`` are for namespaces without
+        any.
 
         Raises:
             InvalidSelector: a selector doesn't parse.
@@ -175,11 +166,7 @@ def check_namespace(name: object) -> str:
 
 
 def check_scope(scope: object) -> Scope:
-    """Return ``scope`` if it is one.
-
-    Raises:
-        TypeError: it is something else, a selector for example.
-    """
+    """Return ``scope``; raise ``TypeError`` for anything but a ``Scope``."""
     if not isinstance(scope, Scope):
         raise TypeError(f"a namespace needs a Scope, such as Scope(labels=...), not {scope!r}")
     return scope

@@ -1,10 +1,8 @@
 """Label selectors and field selectors: parsing, the canonical form, and matching.
 
-A label selector is written as text or as a mapping. Both forms are parsed into a sorted set of
-requirements, whose text is the canonical form.
-
-A field selector has a grammar with escapes. Source: apimachinery's ``fields`` package. Any path
-parses here, since each resource of a server supports other fields (recording 22).
+The sorted requirements of a label selector are its canonical form. The grammar of field selectors
+is that of apimachinery's ``fields`` package. Any path parses here, since each resource of a server
+supports other fields.
 """
 
 from __future__ import annotations
@@ -45,8 +43,8 @@ class LabelSelector(Struct, frozen=True):
         """Parse a text or a mapping.
 
         Args:
-            selector: a text such as ``app=web,tier in (a, b),!canary``; or a mapping of labels to
-                a value or a list of values; or the selector of a Kubernetes object, with
+            selector: a text such as ``app=web,tier in (a, b),!canary``; or a mapping of labels to a
+                value or a list of values; or the selector of a Kubernetes object, with
                 ``matchLabels`` and ``matchExpressions``. ``None``, an empty text and an empty
                 mapping select everything.
 
@@ -74,8 +72,7 @@ class LabelSelector(Struct, frozen=True):
 
 FieldOperator: TypeAlias = Literal["=", "!="]
 FieldValues: TypeAlias = Mapping[str, str] | Callable[[str], str]
-"""The values of paths: a mapping, in which an absent path has the empty value, or a function of the
-path."""
+"""The values of paths: a function, or a mapping in which an absent path has the empty value."""
 
 _TERM = re.compile(r"(?P<path>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
 _TERM_TEXT = re.compile(r"(?:\\.|[^,\\])*\\?", re.DOTALL)
@@ -91,7 +88,6 @@ class FieldRequirement(Struct, frozen=True, order=True):
     value: str
 
     def matches(self, values: FieldValues) -> bool:
-        """Return True if an object with these field values fulfils the condition."""
         found = values(self.path) if callable(values) else values.get(self.path, "")
         return (found == self.value) is (self.operator == "=")
 

@@ -1,8 +1,8 @@
 """The interface between a group of replicas and the informers and controllers on the group.
 
-A group decides which member works on which shard. The informers and controllers read the assigned
-shards, and acknowledge when they have ended their work on a lost shard. Only then may the group
-give the shard to another member, so that no two members work on one object.
+The informers and controllers read the assigned shards, and acknowledge when they have ended their
+work on a lost shard. Only then may the group give the shard to another member, so that no two
+members work on one object.
 
     group                          informer or controller
     ─────                          ──────────────────────
@@ -29,9 +29,8 @@ class ShardSubscription(Protocol):
 
     @property
     def assigned(self) -> frozenset[int]:
-        """The shards to work on. A shard that is to be given away is no part of them from the
-        moment on at which the group decides that; neither is a shard that may no longer be acted
-        on, because the member's Lease wasn't renewed in time.
+        """The shards to work on. A shard leaves them when the group decides to give it away, or
+        when the member's Lease wasn't renewed in time.
         """
         ...
 
@@ -63,9 +62,7 @@ class ShardAssignment(Protocol):
     """The shards that one member of a group holds: what ``ShardGroup`` is for its users."""
 
     @property
-    def name(self) -> str:
-        """The group's name, for logs and errors."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def count(self) -> int:
@@ -74,9 +71,8 @@ class ShardAssignment(Protocol):
 
     @property
     def by(self) -> ShardKey:
-        """The field whose hash splits the objects, the same on every member. Shard ``i`` of
-        ``count`` has the hashes from ``shard_start(i, count)`` on, before ``shard_start(i + 1,
-        count)``.
+        """The hashed field, the same on every member. Shard ``i`` of ``count`` has the hashes from
+        ``shard_start(i, count)`` on, before ``shard_start(i + 1, count)``.
         """
         ...
 

@@ -1,8 +1,7 @@
-"""The hash by which an API server splits objects into shards.
+"""The hash by which an API server splits objects into shards: 64-bit FNV-1a of one metadata field.
 
-The server hashes the value of one metadata field with 64-bit FNV-1a (apimachinery's
-``sharding.HashField``, KEP-5866). The same function here gives the same split with a server that
-has no shard selectors.
+It is apimachinery's ``sharding.HashField`` (KEP-5866), so that a server without shard selectors
+gives the same split.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 __all__ = ["HASH_END", "hash_value"]
 
 HASH_END = 1 << 64
-"""The first number after all hashes."""
 
 _OFFSET_BASIS = 0xCBF29CE484222325
 _PRIME = 0x100000001B3
@@ -18,10 +16,7 @@ _MASK = HASH_END - 1
 
 
 def hash_value(value: str) -> int:
-    """Return the 64-bit FNV-1a hash of a text. An empty text has one, too.
-
-    A uid takes about 2.5 µs.
-    """
+    """Return the 64-bit FNV-1a hash of a text, also of an empty one. A uid takes about 2.5 µs."""
     hashed = _OFFSET_BASIS
     for byte in value.encode():
         hashed = (hashed ^ byte) * _PRIME & _MASK

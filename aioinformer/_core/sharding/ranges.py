@@ -1,9 +1,8 @@
 """``HashRanges``: the hashes of one or several shards, and the selector for a server.
 
 A server evaluates such a selector by the gate ``ShardedListAndWatch`` (KEP-5866, alpha), and names
-the selector in ``metadata.shardInfo`` of the list (recordings 65). A server without the gate
-ignores the parameter and sends all objects (recording 54). A watch doesn't show which
-of the two a server does.
+the selector in ``metadata.shardInfo`` of the list. A server without the gate ignores the parameter
+and sends all objects. A watch doesn't show which of the two a server does.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from aioinformer._core.sharding.hashing import HASH_END, hash_value
 __all__ = ["HashRanges", "ShardKey", "shard_of", "shard_start"]
 
 ShardKey: TypeAlias = Literal["uid", "namespace"]
-"""The metadata field that is hashed. A server has no others: it answers with an error to a selector
-of another field (recording 66)."""
+"""The metadata field that is hashed. A server answers with an error to a selector of another field.
+"""
 
 MAX_KNOWN = 10_000
 """Namespaces whose answer is kept."""
@@ -82,7 +81,6 @@ class HashRanges:
 
     @property
     def count(self) -> int:
-        """The number of ranges."""
         return len(self.limits) // 2
 
     def covering(self, limit: int) -> HashRanges:
@@ -102,12 +100,10 @@ class HashRanges:
         )
 
     def has_hash(self, hashed: int) -> bool:
-        """Return True if a hash is in one of the ranges."""
         # An odd number of limits is at or below a hash inside of a range.
         return bisect_right(self.limits, hashed) % 2 == 1
 
     def has(self, uid: str, namespace: str) -> bool:
-        """Return True if an object with these metadata is in one of the ranges."""
         if self.by == "uid":
             return bisect_right(self.limits, hash_value(uid)) % 2 == 1
         known = self._known.get(namespace)
@@ -125,7 +121,6 @@ class HashRanges:
 
 
 def _merge(pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Return the limits of the union of ranges."""
     limits: list[int] = []
     for start, end in sorted(pairs):
         if limits and start <= limits[-1]:

@@ -15,11 +15,10 @@ MAX_SHARDS = 65536
 class Shard(Struct, frozen=True):
     """One of ``count`` equal parts of a resource's objects, by the hash of a metadata field.
 
-    ``informers.informer("pods", shard=Shard(0, 4))`` reads a quarter of the pods. The shards
-    ``Shard(0, 4)`` to ``Shard(3, 4)`` are disjoint, and every object is in one of them. The split
-    is that of a server with the gate ``ShardedListAndWatch`` (KEP-5866, alpha): such a server sends
-    the shard alone. From any other server all objects are received, and those of other shards are
-    dropped before they are built.
+    The shards ``Shard(0, 4)`` to ``Shard(3, 4)`` are disjoint, and every object is in one of them.
+    The split is that of a server with the gate ``ShardedListAndWatch`` (KEP-5866, alpha): such a
+    server sends the shard alone. From any other server all objects are received, and those of other
+    shards are dropped before they are built.
 
     Args:
         index: the number of the shard, from 0 to ``count - 1``.
@@ -27,8 +26,8 @@ class Shard(Struct, frozen=True):
             parts.
         by: ``"uid"`` spreads the objects evenly. ``"namespace"`` keeps the objects of a namespace
             together, an owner and its children for example; a namespace may be larger than a
-            shard's fair part. Cluster-scoped objects have no namespace, so that all of them would
-            be in one shard: informers reject that. A server hashes no other field (recording 66).
+            shard's fair part. All cluster-scoped objects would be in one shard: informers reject
+            that. A server hashes no other field.
 
     Raises:
         TypeError: ``index`` or ``count`` is no integer.
@@ -65,7 +64,6 @@ class Shard(Struct, frozen=True):
 
     @property
     def ranges(self) -> HashRanges:
-        """The hashes of the shard."""
         return HashRanges.of((self.index,), self.count, self.by)
 
     def __str__(self) -> str:

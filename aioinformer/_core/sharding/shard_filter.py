@@ -1,8 +1,8 @@
 """The check of received objects against the hashes of a shard.
 
-A list proves by ``metadata.shardInfo`` that the server has selected its objects (recordings 65). A
-watch proves nothing, and the server may have been upgraded or rolled back since the list: so each
-event of a watch is checked.
+A list proves by ``metadata.shardInfo`` that the server has selected its objects. A watch proves
+nothing, and the server may have been upgraded or rolled back since the list: so each event of a
+watch is checked.
 """
 
 from __future__ import annotations
@@ -25,19 +25,17 @@ class ShardFilter:
     """The hashes that one reflector reads, and what the server has sent."""
 
     def __init__(self, ranges: HashRanges) -> None:
-        """Check objects against ``ranges``."""
         self.ranges = ranges
-        """The hashes of the objects to read."""
         self.gained: HashRanges | None = None
         """The shards that were added since the last whole state; ``None`` for none."""
         self.repeated = 0
-        """The number of events that arrived after the state that contains them, and were dropped:
-        those of shards that were gained at a later version than the watch's."""
+        """Events that were dropped because a state contains them: those of shards that were gained
+        at a later version than the watch's."""
         self.read_ahead: list[tuple[HashRanges, str]] = []
-        """Shards whose state is newer than the watch, and the version of that state. Empty once
-        the watch has reached these versions."""
+        """Shards whose state is newer than the watch, and the version of that state. Empty once the
+        watch has reached these versions."""
         self.excluded = 0
-        """The number of objects and events of other shards that have arrived and were dropped."""
+        """The objects and events of other shards that have arrived and were dropped."""
         self._excluded_before = 0
         """The same number when the last read of the whole state began."""
 
@@ -66,7 +64,6 @@ class ShardFilter:
 
     @property
     def dropped(self) -> int:
-        """The number of events that were dropped for either reason."""
         return self.excluded + self.repeated
 
     def count_excluded(self, number: int) -> None:
@@ -74,12 +71,9 @@ class ShardFilter:
         self.excluded += number
 
     def extend(self, ranges: HashRanges, gained: HashRanges, version: str) -> None:
-        """Read more shards from now on.
+        """Read the ``gained`` shards too: ``ranges`` in all from now on.
 
-        Args:
-            ranges: all shards to read.
-            gained: the added ones, whose state was read.
-            version: the version of that state, a number that is not below the watch's.
+        The ``version`` of their state is a number that is not below the watch's.
         """
         self.ranges, self.gained = ranges, None
         self.read_ahead.append((gained, version))
@@ -101,22 +95,21 @@ class ShardFilter:
     @property
     def filtered_by(self) -> FilteredBy:
         """``"client"`` if the server has sent objects of other shards since the last read of the
-        whole state began, else ``"server"``.
+        whole
+        state began, else ``"server"``.
         """
         return "client" if self.excluded > self._excluded_before else "server"
 
     @property
     def requested(self) -> HashRanges:
-        """The hashes of which the server is asked for the objects: all of ``ranges``, and others if
-        there are too many ranges.
+        """The hashes of which the server is asked for the objects: ``ranges``, or wider ones if
+        there
+        are too many.
         """
         return self.ranges if self.ranges.count <= MAX_RANGES else self.ranges.covering(MAX_RANGES)
 
     def is_selector(self, echoed: str) -> bool:
-        """Return True if the server's ``shardInfo`` names exactly ``ranges``.
-
-        The texts may be spelled differently.
-        """
+        """Return True if the server's ``shardInfo``, however spelled, names exactly ``ranges``."""
         return bool(echoed) and (
             echoed == self.ranges.selector or HashRanges.parse(echoed) == self.ranges
         )

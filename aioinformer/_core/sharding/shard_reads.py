@@ -1,8 +1,8 @@
 """The requests that read the shards of a member in one scope: a state machine.
 
-Each shard that is held is in one of three sets. The reflector reads the shards of ``watched`` by
-one request. The shards of ``gaining`` are read beside it, since their state alone is missing, and
-are watched then. The shards of ``waiting`` are read once the state of others is restored.
+The reflector reads the shards of ``watched`` by one request. The shards of ``gaining`` are read
+beside it, since their state alone is missing, and are watched then. The shards of ``waiting`` are
+read once the state of others is restored.
 
     gain ──▶ waiting ──┬── listed or restored beside the watch ──▶ gaining ──┬──▶ watched
                        └── read with the whole state ────────────────────────┘
@@ -50,14 +50,12 @@ class MainRead(Enum):
     STATE = auto()
     """A read of the whole state, by a WatchList or a list."""
     WATCH = auto()
-    """A watch."""
 
 
 class GainedRead(Enum):
     """The request for shards that have moved in, beside that of the reflector."""
 
     NONE = auto()
-    """No request."""
     LIST = auto()
     """A read of their state, by a WatchList or a list."""
     RESTORE = auto()
@@ -65,7 +63,6 @@ class GainedRead(Enum):
 
 
 Reads: TypeAlias = tuple[MainRead, GainedRead]
-"""The two requests that are under way."""
 
 
 # -- shards that move in -----------------------------------------------------------------------
@@ -77,11 +74,10 @@ class GainAction(Enum):
     WAIT = auto()
     """They are read once the state of others is restored."""
     RESTORE = auto()
-    """The state of those that the cache file has is restored; the others wait."""
+    """Those that the cache file has are restored; the others wait."""
     LIST = auto()
     """Their state is listed beside the watch, with the shards that are being listed."""
     READ_ALL = auto()
-    """The whole state of all shards is read."""
 
 
 GAIN_ACTIONS: dict[Reads, tuple[GainAction, GainAction]] = {
@@ -108,9 +104,8 @@ class LossAction(Enum):
     """The watch goes on: each of its events is checked. The request for gained shards begins anew
     without the lost ones."""
     READ_ALL = auto()
-    """The whole state is read."""
     EMPTY = auto()
-    """There is nothing to read. The cache is complete without objects."""
+    """The cache is complete without objects."""
 
 
 LOSS_ACTIONS: dict[MainRead, LossAction] = {
@@ -142,7 +137,6 @@ class StateAge(Enum):
     """The age of the state of gained shards, compared with the watch of the others."""
 
     CURRENT = auto()
-    """The state is not older."""
     BEHIND = auto()
     """The state is older. A later one follows with the next change."""
     OUTDATED = auto()
@@ -152,8 +146,6 @@ class StateAge(Enum):
 
 
 class StateUse(Enum):
-    """The use of the state of gained shards."""
-
     REPLACE = auto()
     """It becomes the whole state, and a watch follows from its version on."""
     EXTEND = auto()
@@ -176,7 +168,6 @@ STATE_USES: dict[MainRead, dict[StateAge, StateUse]] = {
         StateAge.UNKNOWN: StateUse.DISCARD,
     },
 }
-"""The use of the state of gained shards, by the request of the reflector."""
 
 
 # -- the state machine -------------------------------------------------------------------------
@@ -186,15 +177,14 @@ class ReadStep(Struct):
     """Everything to do after an event. Requests end before others begin."""
 
     main: MainRead | None = None
-    """The request that replaces the one of the reflector; ``None`` leaves it as it is."""
+    """The request that replaces the reflector's; ``None`` leaves it as it is."""
     gained: GainedRead | None = None
-    """The request that replaces the one for gained shards; ``None`` leaves it as it is."""
+    """The request that replaces that for gained shards; ``None`` leaves it as it is."""
     retained: frozenset[int] | None = None
     """The shards whose objects stay in the cache; ``None`` for all."""
     is_empty: bool = False
     """True if the cache counts as complete without objects."""
     use: StateUse | None = None
-    """The use of the state that has arrived."""
     deadline: float | None = None
     """The time for ``ShardReads.expire``."""
 
@@ -203,17 +193,13 @@ class ShardReads:
     """The requests under way for the shards of one scope, and those that follow from events."""
 
     def __init__(self) -> None:
-        """Read nothing until ``open``."""
         self.main = MainRead.NONE
         self.gained = GainedRead.NONE
         self.watched: frozenset[int] = _NO_SHARDS
-        """The shards that the reflector reads."""
         self.unread: frozenset[int] = _NO_SHARDS
         """Those of them whose first state the reflector reads."""
         self.gaining: frozenset[int] = _NO_SHARDS
-        """The shards whose state is read beside the watch."""
         self.waiting: frozenset[int] = _NO_SHARDS
-        """The shards that are read when the others are restored."""
         self._opened = False
         self._begun = False
         """True once the reflector has begun the last request that was decided."""
@@ -233,11 +219,10 @@ class ShardReads:
     ) -> None:
         """Record the facts of this moment, before an event.
 
-        Args:
-            reads_state: True if the reflector reads the whole state, or does so next. The reflector
-                turns from a watch to a state by itself, when its version has expired for example.
-            has_unread: False once the first state of all watched shards was read.
-            restorable: the shards that the cache file has.
+        ``reads_state`` says that the reflector reads the whole state, or does so next: it turns
+        from a watch to a state by itself, when its version has expired for example. ``has_unread``
+        is False once the first state of all watched shards was read. ``restorable`` are the shards
+        that the cache file has.
         """
         if self._begun and self.main is not MainRead.NONE:
             self.main = MainRead.STATE if reads_state else MainRead.WATCH
@@ -248,11 +233,9 @@ class ShardReads:
     # -- events --------------------------------------------------------------------------------
 
     def open(self, held: frozenset[int], *, assigned_once: bool) -> ReadStep:
-        """Begin to read: the cache file is open, or can't be.
+        """Begin to read the shards ``held``: the cache file is open, or can't be.
 
-        Args:
-            held: the shards that are held.
-            assigned_once: True if this member knows its first assignment, which may be empty.
+        ``assigned_once`` says that this member knows its first assignment, which may be empty.
         """
         self._opened = True
         return self.publish_empty() if assigned_once and not held else self.gain(held)
@@ -265,7 +248,6 @@ class ShardReads:
         return step
 
     def gain(self, shards: frozenset[int]) -> ReadStep:
-        """Read further shards."""
         step = ReadStep()
         if self._opened:
             self.waiting |= shards
@@ -273,7 +255,6 @@ class ShardReads:
         return step
 
     def lose(self, lost: frozenset[int]) -> ReadStep:
-        """Read these shards no longer."""
         step = ReadStep()
         if self._opened:
             self.waiting -= lost
@@ -285,12 +266,7 @@ class ShardReads:
         return step
 
     def receive(self, age: StateAge, now: float) -> ReadStep:
-        """Use the state of the gained shards, which is complete.
-
-        Args:
-            age: the age of the state.
-            now: the time.
-        """
+        """Use the state of the gained shards, which is complete."""
         step = ReadStep(use=STATE_USES[self.main][age])
         if step.use is StateUse.AWAIT_NEXT:
             if self._deadline is None:

@@ -52,8 +52,8 @@ R = TypeVar("R")
 log = logging.getLogger("aioinformer.api")
 
 MAX_RETRIES = 3
-"""Further requests for one page. The retries wait 0.8 to 11 s together, which outlives the restart
-of one of several API servers; a program that wants to wait longer calls again."""
+"""Further requests for one page. They wait 0.8 to 11 s together, which outlives the restart of one
+of several API servers."""
 
 
 class ObjectList(Sequence[T], Generic[T]):
@@ -69,15 +69,14 @@ class ObjectList(Sequence[T], Generic[T]):
         continue_token: str = "",
         remaining: int | None = None,
     ) -> None:
-        """Create a list of ``objects``."""
         self._objects = tuple(objects)
         self.resource_version = resource_version
         """The version of the state. A watch from this version continues without a gap."""
         self.continue_token = continue_token
         """The token for the next page; empty on the last page."""
         self.remaining = remaining
-        """The number of objects on later pages; ``None`` if the server doesn't say: with selectors
-        it doesn't."""
+        """The number of objects on later pages; ``None`` if the server doesn't say, as with
+        selectors."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -99,17 +98,11 @@ class ObjectList(Sequence[T], Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions(Generic[T]):
-    """The options of one read of a list."""
-
     request: ListRequest
-    """The first request: the version, and the size of a page."""
     model: type[T] | None = None
-    """The type of the returned objects; ``None`` for ``KubeObject``."""
     metadata_only: bool = False
-    """True to cut objects down to their metadata: a server that is asked for metadata may answer
-    with whole objects all the same."""
+    """True to cut objects down to their metadata: a server may answer with whole objects."""
     managed_fields: bool = False
-    """True keeps ``metadata.managedFields`` in the objects."""
 
 
 async def read_pages(

@@ -1,10 +1,8 @@
 """A watch for a program of its own: the changes of a resource from one version on, without a cache.
 
-A reflector watches, resumes after lost connections, and replaces a silent connection, as for an
-informer. Its queue feeds an async iterator instead of a cache. The reflector is stopped by the
-errors after which no watch from that version can work, such as a 410. The iterator raises those.
-client-go's ``RetryWatcher`` is the model. Unlike that one, this watch notices a connection that
-is silently dead, and a server that was restored to an older state.
+As client-go's ``RetryWatcher``, the iterator raises the errors after which no watch from that
+version can work, such as a 410. Unlike that one, this watch notices a connection that is silently
+dead, and a server that was restored to an older state.
 """
 
 from __future__ import annotations
@@ -44,7 +42,6 @@ __all__ = ["ObjectWatch", "WatchEvent", "WatchEventType"]
 T = TypeVar("T", default=KubeObject)
 
 WatchEventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
-"""The type of a change, as the server sends it."""
 
 _TYPES: dict[DeltaKind, WatchEventType] = {
     "Added": "ADDED",
@@ -65,14 +62,14 @@ class WatchEvent(Struct, Generic[T], frozen=True):
     obj: T
     """The new state; the last one for ``DELETED``."""
     key: ObjectKey
-    """The object's namespace and name."""
 
 
 class _WatchOnlySource:
-    """A source without lists of whole states, which raises where the reflector falls back to one.
+    """A source without lists of whole states, for which the reflector falls back when no watch
+    works.
 
-    The reflector lists when no watch from the last version is possible. The list fails with the
-    error of the watch if that one is fatal, else with a 410, so that the reflector ends.
+    The list fails with the error of the watch if that one is fatal, else with a 410, so that the
+    reflector ends.
     """
 
     def __init__(self, source: ListerWatcher) -> None:
@@ -82,17 +79,14 @@ class _WatchOnlySource:
 
     @property
     def resource(self) -> Resource:
-        """See ``ListerWatcher``."""
         return self._source.resource
 
     @property
     def watch_lists(self) -> bool:
-        """See ``ListerWatcher``."""
         return False
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """See ``ListerWatcher``."""
         if not request.freshness_check:
             raise self._fatal_error()
         async with self._source.list(request) as chunks:
@@ -100,7 +94,6 @@ class _WatchOnlySource:
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """See ``ListerWatcher``."""
         self._version, self._error = request.resource_version, None
         try:
             async with self._source.watch(request) as chunks:
@@ -137,13 +130,8 @@ class ObjectWatch(Generic[T]):
     ) -> None:
         """Create a watch; entering the context starts it.
 
-        Args:
-            source: the source of the watch.
-            resource_version: the changes after this version are read; empty for the changes after
-                the server's newest state at the time of entering.
-            model: the type of the objects; ``None`` for ``KubeObject``.
-            metadata_only: True if ``source`` asks for metadata.
-            managed_fields: True keeps ``metadata.managedFields`` in the objects.
+        Without a ``resource_version``, it begins after the server's newest state at the time of
+        entering.
         """
         self.resource_version = resource_version
         """The version up to which changes were returned. A new watch can start there."""
@@ -233,7 +221,6 @@ class ObjectWatch(Generic[T]):
         raise AssertionError(f"a watch without lists got {entry!r}")  # see _WatchOnlySource
 
     async def _wait_for_entries(self) -> None:
-        """Wait until the queue has an entry, or raise the error that ended the watch."""
         task = self._task
         if task is None:
             raise NotRunning(f"{self!r} is not open: use it inside `async with`")

@@ -1,7 +1,7 @@
-"""The DeltaFIFO with waiting at both ends.
+"""The DeltaFIFO with waiting at both ends: the reflector waits for room, the pump for entries.
 
-The reflector waits for room, the pump waits for entries. A task that was woken checks again before
-it acts, with no await in between, so that a cancellation can't lose an entry.
+A task that was woken checks again before it acts, with no await in between, so that a cancellation
+can't lose an entry.
 """
 
 from __future__ import annotations
@@ -24,15 +24,12 @@ class EntryQueue(Protocol):
     """The side of a queue that a reflector feeds."""
 
     @property
-    def fifo(self) -> DeltaFIFO:
-        """The queue itself."""
-        ...
+    def fifo(self) -> DeltaFIFO: ...
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Queue the changes and bookmarks of a piece of a watch.
+        """Queue a piece of a watch.
 
-        Returns:
-            True if the queue is full: the caller waits for ``room`` before it reads on.
+        Return True if the queue is full: the caller waits for ``room`` before it reads on.
         """
         ...
 
@@ -75,14 +72,8 @@ class InformerQueue(EntryQueue, Protocol):
 
 
 class DeltaQueue:
-    """A DeltaFIFO between the reflectors of one informer and its pump."""
-
     def __init__(self, known: Container[ObjectKey] | None = None) -> None:
-        """Create an empty queue.
-
-        Args:
-            known: the keys in the store, as for ``DeltaFIFO``.
-        """
+        """Create an empty queue; ``known`` are the keys in the store, as for ``DeltaFIFO``."""
         self.fifo = DeltaFIFO(known)
         self.filled = asyncio.Event()
         """Set with each entry. The pump, as ``ready`` does, clears the event and waits."""
@@ -91,7 +82,6 @@ class DeltaQueue:
         self._drained = asyncio.Event()
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Queue the changes and bookmarks of a piece of a watch. Returns True if now full."""
         full = self.fifo.extend(entries)
         self.filled.set()
         return full
@@ -105,12 +95,10 @@ class DeltaQueue:
         scope: str | None = None,
         gained: HashRanges | None = None,
     ) -> None:
-        """Queue a whole new state. See ``DeltaFIFO.replace``."""
         self.fifo.replace(objects, resource_version, reason=reason, scope=scope, gained=gained)
         self.filled.set()
 
     def retain(self, ranges: HashRanges, *, scope: str | None = None) -> None:
-        """Queue the removal of all shards but these. See ``DeltaFIFO.retain``."""
         self.fifo.retain(ranges, scope=scope)
         self.filled.set()
 
@@ -122,29 +110,24 @@ class DeltaQueue:
         *,
         scope: str | None = None,
     ) -> None:
-        """Queue the state of shards that were gained. See ``DeltaFIFO.extend_state``."""
         self.fifo.extend_state(objects, resource_version, gained, scope=scope)
         self.filled.set()
 
     def restore(
         self, objects: Sequence[KubeObject], resource_version: str, *, scope: str | None = None
     ) -> None:
-        """Queue a whole state that was read from a cache file."""
         self.fifo.replace(objects, resource_version, scope=scope, restored=True)
         self.filled.set()
 
     def confirm(self, *, scope: str | None = None) -> None:
-        """Queue the mark that the restored state, with the changes before, is up to date."""
         self.fifo.confirm(scope)
         self.filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
-        """Queue corrections. See ``DeltaFIFO.correct``."""
         self.fifo.correct(corrections)
         self.filled.set()
 
     def pop(self) -> QueueEntry | None:
-        """Remove and return the oldest entry; ``None`` if the queue is empty."""
         entry = self.fifo.pop()
         if self.producer_waiting:
             self.wake_producer()
@@ -159,7 +142,6 @@ class DeltaQueue:
             self._drained.set()
 
     async def room(self) -> None:
-        """Wait until the queue is below its high mark."""
         while self.fifo.full:
             self.producer_waiting = True
             self._drained.clear()
@@ -167,7 +149,6 @@ class DeltaQueue:
         self.producer_waiting = False
 
     async def ready(self) -> None:
-        """Wait until there is an entry to pop."""
         entries = self.fifo.entries
         while not entries:
             self.filled.clear()
@@ -184,7 +165,6 @@ class ScopeQueue:
     """
 
     def __init__(self, queue: DeltaQueue, namespace: str) -> None:
-        """Feed ``queue`` with what is read of ``namespace``."""
         self._queue = queue
         self._namespace = namespace
         self.closed = False
@@ -192,11 +172,9 @@ class ScopeQueue:
 
     @property
     def fifo(self) -> DeltaFIFO:
-        """The shared queue."""
         return self._queue.fifo
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Queue the changes and bookmarks of a piece of a watch. Returns True if now full."""
         if self.closed:
             return False
         return self._queue.feed(
@@ -216,31 +194,26 @@ class ScopeQueue:
         reason: DeleteReason = "vanished",
         gained: HashRanges | None = None,
     ) -> None:
-        """Queue a whole new state of the namespace."""
         if not self.closed:
             self._queue.replace(
                 objects, resource_version, reason=reason, scope=self._namespace, gained=gained
             )
 
     def retain(self, ranges: HashRanges) -> None:
-        """Queue the removal of the namespace's objects of all shards but these."""
         if not self.closed:
             self._queue.retain(ranges, scope=self._namespace)
 
     def extend_state(
         self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
     ) -> None:
-        """Queue the state of shards of the namespace that were gained."""
         if not self.closed:
             self._queue.extend_state(objects, resource_version, gained, scope=self._namespace)
 
     def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
-        """Queue a whole state of the namespace that was read from a cache file."""
         if not self.closed:
             self._queue.restore(objects, resource_version, scope=self._namespace)
 
     def confirm(self) -> None:
-        """Queue the mark that the restored state, with the changes before, is up to date."""
         if not self.closed:
             self._queue.confirm(scope=self._namespace)
 
@@ -250,7 +223,6 @@ class ScopeQueue:
         self.closed = True
 
     async def room(self) -> None:
-        """Wait until the shared queue is below its high mark."""
         await self._queue.room()
 
     def __repr__(self) -> str:

@@ -23,19 +23,12 @@ async def read_page(
     yield_after_each: bool,
     received: Callable[[int, int], None] = _ignore,
 ) -> ListEnvelope:
-    """Read a page to its end, and yield to the loop meanwhile.
+    """Read a page to its end, and yield to the loop meanwhile. Return the list without its items.
 
-    Args:
-        chunks: the body of the response.
-        decoder: decodes the body.
-        on_objects: is called with the objects, in their order.
-        yield_after_each: True if ``on_objects`` may be slow, because it runs a program's code or
-            compares contents. The function then gets one object per call, and the reader yields to
-            the loop in between.
-        received: is called with the number of bytes and of objects in each chunk.
-
-    Returns:
-        The list without its items.
+    ``on_objects`` receives the objects in their order. If it may be slow, because it runs a
+    program's code or compares contents, ``yield_after_each`` gives it one object per call, and
+    yields to the loop in between. ``received`` is called with the number of bytes and of objects in
+    each chunk.
 
     Raises:
         FetchError: the connection broke, or the body is no list.

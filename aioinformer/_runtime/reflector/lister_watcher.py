@@ -1,7 +1,6 @@
 """The protocols of a source of lists and watches, which clients and clusters in memory implement.
 
-``ListerWatcher`` is all that a reflector needs, so a program can also give its own. The further
-protocols are optional abilities; the reflector tests for them.
+``ListerWatcher`` is all that a reflector needs. The further protocols are optional abilities.
 """
 
 from __future__ import annotations
@@ -40,9 +39,7 @@ class ListerWatcher(Protocol):
     """
 
     @property
-    def resource(self) -> Resource:
-        """The resource that is listed and watched."""
-        ...
+    def resource(self) -> Resource: ...
 
     @property
     def watch_lists(self) -> bool:
@@ -63,13 +60,11 @@ class Source(Protocol):
 
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
-    ) -> ListerWatcher:
-        """Return the list and the watch of one resource in one scope."""
-        ...
+    ) -> ListerWatcher: ...
 
 
 def check_source(source: Source) -> Source:
-    """Return ``source``; raise a ``TypeError`` unless it can be the source of informers."""
+    """Return ``source``; raise ``TypeError`` unless it can be the source of informers."""
     given: object = source  # a program without a type checker may pass anything
     if isinstance(given, type) or not hasattr(given, "lister_watcher"):
         shown = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
@@ -89,9 +84,7 @@ class SupportsDiscovery(Protocol):
         """
         ...
 
-    def with_resource(self, resource: Resource) -> Self:
-        """Return a copy for the resource in another version."""
-        ...
+    def with_resource(self, resource: Resource) -> Self: ...
 
 
 @runtime_checkable
@@ -102,11 +95,7 @@ class SharesAnswers(Protocol):
     """
 
     async def wait_for_answer(self, timeout: float) -> bool:
-        """Wait until the server answers any informer, for ``timeout`` seconds at most.
-
-        Returns:
-            True if the server answered; False if the time passed.
-        """
+        """Wait until the server answers any informer; return False if ``timeout`` seconds pass."""
         ...
 
 
@@ -121,7 +110,6 @@ class ServesNamespace(Protocol):
 
 
 def served_namespace(source: ListerWatcher) -> str | None:
-    """Return the only namespace of the objects of ``source``; ``None`` if it isn't known."""
     return (source.namespace or None) if isinstance(source, ServesNamespace) else None
 
 
@@ -133,18 +121,14 @@ class SupportsMetadataOnly(Protocol):
     cut out of whole objects.
     """
 
-    def with_metadata_only(self) -> Self:
-        """Return a copy that asks for ``PartialObjectMetadata``."""
-        ...
+    def with_metadata_only(self) -> Self: ...
 
 
 @runtime_checkable
 class SupportsListOptions(Protocol):
     """A ``ListerWatcher`` whose requests can have further query parameters."""
 
-    def with_list_options(self, options: Mapping[str, str]) -> Self:
-        """Return a copy that adds these parameters to each list and watch."""
-        ...
+    def with_list_options(self, options: Mapping[str, str]) -> Self: ...
 
 
 @runtime_checkable

@@ -1,8 +1,4 @@
-"""The options of a reflector, gathered in one frozen value.
-
-``Reflector`` builds the value once from its keywords; an informer passes the value itself. Every
-option is documented here, on its field.
-"""
+"""The options of a reflector, gathered in one frozen value, and documented on its fields."""
 
 from __future__ import annotations
 
@@ -65,15 +61,13 @@ class ReflectorKeywords(TypedDict, total=False):
 
 
 class ReflectorOptions(Struct, frozen=True, kw_only=True):
-    """The options of one reflector."""
-
     backoff: BackoffPolicy = BackoffPolicy()
     """The waits after failed requests."""
     liveness: LivenessPolicy = LivenessPolicy()
     """The idle timeout of a watch, and the time limits of an initial list."""
     watch_list: bool = True
-    """True if the state is read by a WatchList where the source and the server support it. False
-    reads the state by lists only."""
+    """True if the state is read by a WatchList where the source and the server support it, else by
+    lists only."""
     page_size: int = 0
     """Items per page of a list. 0 means client-go's rule: 500, and no limit for a list at a known
     resourceVersion, because a limit would bypass the server's watch cache."""
@@ -83,8 +77,8 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
     a megabyte: with 7,000,000, for 10 ms. A server with default limits sends 9 MiB at most."""
     validate: bool = False
     """True to check that each event of a watch is JSON to its end, which costs 2 µs for a pod. By
-    default, an event is read up to its managedFields where the watch has shown that nothing but
-    the body follows them, as for all built-in resources. An object whose body is broken raises
+    default, an event is read up to its managedFields where the watch has shown that nothing but the
+    body follows them, as for all built-in resources. An object whose body is broken raises
     ``ObjectDecodeError`` where it is opened, and ``SharedInformer.verify`` finds it. Lists and
     informers with ``model=`` or ``transform=`` are always checked."""
     poll_interval: float = POLL_INTERVAL
@@ -126,9 +120,8 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
             )
 
     def merge(self, keywords: Mapping[str, Any]) -> Self:
-        """Return a copy in which ``keywords`` replace the fields of the same names.
-
-        A keyword that is ``None`` keeps the field.
+        """Return a copy in which ``keywords`` that aren't ``None`` replace the fields of these
+        names.
 
         Raises:
             TypeError: a keyword isn't the name of a field.

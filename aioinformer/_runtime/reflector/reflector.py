@@ -1,12 +1,8 @@
 """The reflector: a coroutine that lists, watches, and feeds a DeltaQueue, until it is cancelled.
 
-The reflector carries bytes from a ``ListerWatcher`` to ``_core``, which makes all decisions: the
-meaning of the bytes, the next request and its time, and the idle timeout. Every failure is reported
-and tried again.
-
-A WatchList brings the whole state first, which replaces the cached one when it is complete. If the
-DeltaFIFO is full, the socket isn't read: the server or the connection notices the slow consumer,
-and memory stays bounded.
+The reflector carries bytes from a ``ListerWatcher`` to ``_core``, which makes all decisions. Every
+failure is reported and tried again. If the DeltaFIFO is full, the socket isn't read: the server or
+the connection notices the slow consumer, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -101,8 +97,8 @@ class Reflector:
             options: the options; default: ``ReflectorOptions()``.
             profile: the server's behaviour for this resource, shared by its informers.
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
-            converter: converts an object that was read to its stored form (``Shape.converter``);
-                ``None`` stores objects unchanged.
+            converter: converts an object to its stored form (``Shape.converter``); ``None`` for no
+                conversion.
             deduplicate: returns the cached object if it equals the object that was read, so that a
                 relist doesn't hold it twice (``Indexer.deduplicate``).
             fail_fast: errors that ``run`` raises instead of trying again. Errors of a freshness
@@ -137,7 +133,6 @@ class Reflector:
         """The check of objects, and what the server has sent; ``None`` for no shard."""
         self._source = source
         self.reporter = reporter or InformerReporter(str(source.resource))
-        """The receiver of states, numbers and problems."""
 
     @property
     def resource_version(self) -> str:
@@ -146,24 +141,19 @@ class Reflector:
 
     @property
     def source(self) -> ListerWatcher:
-        """The source of lists and watches, of the shard if there is one. Replaced when the
-        resource's API version changes.
-        """
+        """The source, of a shard's objects alone. Replaced when the API version changes."""
         return select_shard(self._source, self.shard)
 
     @property
     def unsharded_source(self) -> ListerWatcher:
-        """The source of lists and watches of all shards."""
         return self._source
 
     @property
     def ranges(self) -> HashRanges | None:
-        """The hashes of the objects that are read; ``None`` for all objects."""
         return None if self.shard is None else self.shard.ranges
 
     @property
     def status(self) -> ReflectorStatus:
-        """The state of the reflector, and its last error."""
         return self.reporter.status
 
     @property
@@ -179,13 +169,7 @@ class Reflector:
     def with_shards(
         self, queue: EntryQueue, ranges: HashRanges, reporter: InformerReporter
     ) -> Reflector:
-        """Return a reflector of other shards of the same source, with the same options.
-
-        Args:
-            queue: the queue that the reflector feeds.
-            ranges: the shards.
-            reporter: receives states, numbers and problems.
-        """
+        """Return a reflector of other shards of the same source, with the same options."""
         other = Reflector(
             self._source,
             queue,
@@ -220,8 +204,7 @@ class Reflector:
             read_again: True to read the whole state, not older than the one that was read before,
                 because the shards to read have changed.
             newest: True if the next whole state must be the newest one, by a consistent read.
-            restored: True if the state to resume from comes from a cache file; see
-                ``ListWatchState.begin``.
+            restored: True if the state to resume from comes from a cache file.
 
         Raises:
             FetchError: one of ``fail_fast``.
@@ -266,7 +249,6 @@ class Reflector:
             await asyncio.sleep(step.delay)
 
     async def _attempt(self, request: AnyRequest) -> RequestEnd:
-        """Make one request."""
         self._opened = False
         self.reporter.request_started(request)
         try:
@@ -308,7 +290,6 @@ class Reflector:
         return end
 
     def _begin_state(self) -> None:
-        """Record that the whole state is read anew."""
         if self.shard is not None:
             self.shard.begin_state()
 
@@ -360,7 +341,6 @@ class Reflector:
         return envelope, decoder.count
 
     def _publish_state(self, objects: Sequence[KubeObject]) -> None:
-        """Queue a whole state, whose version the state machine knows."""
         self._availability.reset()
         version = self._state.resource_version
         gained = None if self.shard is None else self.shard.take_gained()
@@ -414,7 +394,6 @@ class Reflector:
         return end
 
     async def _wait_for_room(self, idle_timeout: IdleTimeout) -> None:
-        """Wait until the queue takes changes again. The watch is not read meanwhile."""
         idle_timeout.pause()
         await self._queue.room()
         idle_timeout.resume(asyncio.get_running_loop().time())
@@ -422,8 +401,7 @@ class Reflector:
     def _take_changes(self, decoder: WatchDecoder, data: bytes, now: float) -> bool:
         """Decode a piece of the watch that has arrived by ``now``, and queue its changes.
 
-        Returns:
-            True if the queue is full.
+        Return True if the queue is full.
 
         Raises:
             FetchError: the watch ended with an error. The changes before it were queued.
@@ -455,12 +433,11 @@ class Reflector:
         return full
 
     def _confirm_restored(self) -> None:
-        """Queue the mark that the restored state is as new as the server's was."""
         self._queue.confirm()
         self.reporter.mark_fresh(asyncio.get_running_loop().time())
 
     def _complete_initial_list(self, initial: InitialList) -> None:
-        """Publish the initial list of a WatchList. From now on, the WatchList is a watch."""
+        """Publish the initial list of a WatchList, which is a watch from now on."""
         now = asyncio.get_running_loop().time()
         self._state.complete_initial_list(initial.resource_version, now)
         if isinstance(self._source, SharesListSlots):

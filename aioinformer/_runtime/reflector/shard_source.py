@@ -26,7 +26,6 @@ def is_whole(shard: Shard | ShardAssignment | None) -> bool:
 
 
 def group_of(shard: Shard | ShardAssignment | None) -> ShardAssignment | None:
-    """Return the group in a ``shard=``; ``None`` for one shard, and for all objects."""
     if shard is None:
         return None
     from aioinformer._core.sharding.shard import Shard  # for informers of shards

@@ -1,7 +1,7 @@
 """The watchdog: the timer of the idle timeout.
 
-The deadline of the idle timeout moves with every piece of data, and a new timer for each would cost
-more than decoding it. So one timer checks now and then, and sleeps again if data has arrived.
+The deadline moves with every piece of data, and a new timer for each would cost more than decoding
+it. So one timer checks now and then, and sleeps again if data has arrived.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RECHECK_DELAY = 0.1
 
 HANG_THRESHOLD = 1.0
 """Seconds by which a check may be late. If it is later, this process hung and not the server: the
-data that arrived meanwhile has yet to be read, and gets a second for that."""
+data that arrived meanwhile gets a second to be read."""
 
 
 class Watchdog:
@@ -30,9 +30,7 @@ class Watchdog:
     """
 
     def __init__(self) -> None:
-        """Create a watchdog without a timeout."""
         self.expired = False
-        """True if the watchdog has ended the context."""
         self._rechecking = False
         self._cancelled = False
         self._idle_timeout: IdleTimeout | None = None
@@ -43,7 +41,6 @@ class Watchdog:
         self._timer: asyncio.TimerHandle | None = None
 
     def guard(self, idle_timeout: IdleTimeout) -> None:
-        """End the context at the deadline of ``idle_timeout``, which moves."""
         self._idle_timeout = idle_timeout
         self._schedule_check(max(0.0, min(idle_timeout.deadline - self._loop.time(), MIN_TIMEOUT)))
 

@@ -1,9 +1,9 @@
 """Copies of errors without their tracebacks.
 
 A traceback refers to the frames that the error has passed, and their local variables to an informer
-and its cache. So a part that remembers the error with which it ended would keep itself alive: until
-a full garbage collection, and with all cached objects. Such a part remembers a copy. The error
-itself keeps its traceback, for the program that catches the error.
+and its cache. So a part that remembers the error with which it ended would keep itself alive, with
+all cached objects, until a full garbage collection. Such a part remembers a copy. The error itself
+keeps its traceback, for the program that catches the error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ E = TypeVar("E", bound=BaseException)
 
 
 def copy_error(error: E) -> E:
-    """Return a copy of ``error``, of its causes and of the exceptions of a group, without
-    tracebacks and contexts.
+    """Return a copy of an error, its causes and a group's exceptions, without tracebacks and
+    contexts.
 
-    Returns:
-        ``error`` itself if none of these errors has a traceback, or if it can't be copied.
+    It is ``error`` itself if none of these errors has a traceback, or if it can't be copied.
     """
     if all(each.__traceback__ is None for each in iter_related(error)):
         return error
@@ -53,14 +52,14 @@ def _copy(error: E, seen: set[int]) -> E:
 
 
 def _copy_content(error: E, seen: set[int]) -> E:
-    """Return an error of the same class with the same attributes; its ``__init__`` isn't called."""
+    """Return an error of the same class and attributes; its ``__init__`` isn't called."""
     copied = type(error).__new__(type(error), *_copy_args(error, seen))
     vars(copied).update(vars(error))
     return copied
 
 
 def _copy_args(error: BaseException, seen: set[int]) -> tuple[Any, ...]:
-    """Return the arguments of an error; those of a group have copies of its exceptions, whose
+    """Return the arguments of an error. Those of a group have copies of its exceptions, whose
     tracebacks refer to the frames of tasks.
     """
     if not isinstance(error, BaseExceptionGroup):

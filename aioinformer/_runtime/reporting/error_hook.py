@@ -1,9 +1,9 @@
 """The program's error hook, and the limits on what is logged.
 
-Every problem is passed to the hook as a ``Problem``. The hook is the program's code: its exceptions
-are logged and stop nothing. A handler with a mistake may raise at each of 100,000 objects. Repeated
-failures are logged in full once per interval; the others are counted, and logged in one line at the
-end of the interval. Each failure still counts in statistics and metrics, and is passed to the hook.
+The hook is the program's code: its exceptions are logged and stop nothing. A handler with a mistake
+may raise at each of 100,000 objects: repeated failures are logged in full once per interval, and
+the others are counted in one line at its end. Each failure still counts in statistics and metrics,
+and is passed to the hook.
 """
 
 from __future__ import annotations
@@ -55,12 +55,8 @@ def call_hook(
 ) -> None:
     """Call an error hook, if there is one; log what it raises.
 
-    Args:
-        hook: the function to call.
-        log: receives what the hook raises; a ``FailureLog`` for a hook that may raise often.
-        subject: the hook's first argument, which that log record names.
-        *args: the hook's other arguments.
-        **kwargs: the hook's keyword arguments.
+    A ``FailureLog`` is for a hook that may raise often; its record names ``subject``, the hook's
+    first argument.
     """
     if hook is None:
         return
@@ -83,8 +79,7 @@ class LogThrottle:
     def allows(self, now: float | None = None) -> bool:
         """Return True if the interval has passed since this last returned True.
 
-        Args:
-            now: the time, for a thread that runs no loop; by default the running loop's time.
+        ``now`` is for a thread that runs no loop; by default the running loop's time.
         """
         if now is None:
             now = asyncio.get_running_loop().time()
@@ -98,8 +93,6 @@ class LogThrottle:
 
 
 class _Further(Struct):
-    """The failures of one type that were not logged in full."""
-
     count: int = 0
     last: str = ""
 
@@ -114,12 +107,7 @@ class FailureLog:
     __slots__ = ("_further", "_interval", "_log", "_timer")
 
     def __init__(self, log: logging.Logger, interval: float = FAILURE_INTERVAL) -> None:
-        """Make a log without failures.
-
-        Args:
-            log: receives the records, at level ERROR.
-            interval: seconds.
-        """
+        """Log to ``log`` at level ERROR; ``interval`` is in seconds."""
         self._log = log
         self._interval = interval
         self._further: dict[type[BaseException], _Further] = {}
@@ -130,11 +118,8 @@ class FailureLog:
     ) -> None:
         """Log a failure in full, or count it after another one of its type.
 
-        Args:
-            error: the exception.
-            message: the format of the record.
-            *args: the arguments of the format.
-            traceback: True to log the traceback, if the exception has one.
+        ``message`` is the format of the record. The ``traceback`` is logged if the exception has
+        one.
         """
         further = self._further.get(type(error))
         if further is not None:

@@ -14,5 +14,4 @@ def error_text(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an exception's class and text, for logs."""
     return f"{type(error).__name__}: {error_text(error)}"

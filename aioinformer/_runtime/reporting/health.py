@@ -1,8 +1,8 @@
 """The health of an informer: for readiness probes, errors of timeouts, and people.
 
-A ``Health`` is a snapshot of the cache and of a ``ReflectorStatus``. Times are seconds relative to
-the snapshot, so that they are readable in a log. An informer loads this module when its health is
-first read, since the two dataclasses take longer to create than any other part of the library.
+Times are seconds relative to the snapshot, so that they are readable in a log. An informer loads
+this module when its health is first read, since the two dataclasses take longer to create than any
+other part of the library.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ _STATE_TEXTS: dict[InformerState, str] = {
     "absent": "waiting for the resource",
     "polling": "polling, since the server refuses watches,",
 }
-"""The states whose name alone doesn't say enough."""
 
 MAX_SHOWN_SCOPES = 5
 """Namespaces in trouble that the text of a health lists."""
@@ -46,10 +45,7 @@ MAX_SHOWN_SCOPES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeHealth:
-    """The state of one namespace of an informer that reads several, at one moment.
-
-    The fields mean what the fields of ``Health`` mean, for this namespace alone.
-    """
+    """The state of one namespace of an informer that reads several, as the fields of ``Health``."""
 
     namespace: str
     optional: bool
@@ -103,7 +99,6 @@ class Health:
     resource_version: str
     """The version up to which the cache has applied everything."""
     objects: int
-    """The number of cached objects."""
     rejected: tuple[str, ...]
     """Keys of objects whose newest version was rejected, a hundred at most: the version doesn't fit
     ``model=``, or ``transform=`` or an index function raised. The previous version stays cached. A
@@ -111,9 +106,8 @@ class Health:
     blocked_by: tuple[str, ...]
     """Names of the listeners whose full mailbox stops the reading of the watch."""
     rejections: int = 0
-    """The number of rejected objects."""
     unconverted: int = 0
-    """The number of times that ``convert=`` has raised. Every access calls ``convert=``."""
+    """Times that ``convert=`` has raised. Every access calls ``convert=``."""
     fresh: float | None = None
     """Seconds since the server last proved that the cache is up to date, by the end of a list, an
     event or a bookmark; ``None`` before the first proof. Bookmarks arrive about once a minute, so
@@ -122,29 +116,29 @@ class Health:
     strategy: Literal["watchlist", "list"] = "list"
     """The kind of request by which the whole state is, or was last, read."""
     rewinds: int = 0
-    """The number of times that the server has gone back in time (restored from a backup)."""
+    """Times that the server has gone back in time (restored from a backup)."""
     ignored: int = 0
-    """The number of watch events that were ignored, because their objects are of another kind or in
-    another namespace (``errors.UnexpectedObject``)."""
+    """Watch events that were ignored, because their objects are of another kind or in another
+    namespace (``errors.UnexpectedObject``)."""
     shard_filter: FilteredBy = ""
     """The side that selects the objects of the informer's ``shard=``: ``"server"`` if everything
     that has arrived since the last list or WatchList began was of the shard, else ``"client"``.
     Empty without a shard."""
     other_shards: int = 0
-    """The number of objects and events of other shards that have arrived and were dropped."""
+    """Objects and events of other shards that have arrived and were dropped."""
     shards: tuple[int, ...] = ()
     """The shards of the group that this member holds, for an informer with ``shard=group``."""
     shard_watches: int = 0
-    """The number of watches and lists under way that read these shards: one for each namespace of
-    the informer, and one more while the state of shards that moved in is read. 0 without a group,
-    and without a shard."""
+    """Watches and lists under way that read these shards: one for each namespace of the informer,
+    and one more while the state of shards that moved in is read. 0 without a group, and without a
+    shard."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
     differences: int = 0
-    """The number of differences that the last comparison found and did not repair."""
+    """Differences that the last comparison found and did not repair."""
     repaired: int = 0
-    """The number of differences that comparisons have repaired in all."""
+    """Differences that comparisons have repaired in all."""
     blocking_calls: int = 0
     """The number of calls of the present handlers that have held the event loop for more than
     250 ms (``InformerOptions.report_blocking``)."""
@@ -169,7 +163,9 @@ class Health:
     @property
     def ok(self) -> bool:
         """True if the cache can be read: it is synced, the informer runs, and not every object was
-        rejected, as by a wrong ``model=`` or index function. ``fresh`` shows the age of the cache.
+        rejected.
+
+        ``fresh`` shows the age of the cache.
         """
         return self.synced and self.state not in ("stopped", "failed") and not self.rejects_all
 
@@ -213,7 +209,6 @@ class Health:
         return ", ".join(parts)
 
     def _scopes_text(self) -> str:
-        """Return the number of namespaces that are read, and the state of some that are not."""
         troubled = [each for each in self.scopes if each.troubled]
         total = quantity(len(self.scopes), "namespace")
         verb = "is" if len(self.scopes) == 1 else "are"

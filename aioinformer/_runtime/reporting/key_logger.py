@@ -1,7 +1,5 @@
-"""A logger that names a controller and a key in each line, as controller-runtime's ``FromContext``.
-
-A reconciler that logs through a module's logger has to write the key into each line by hand, and
-lines of concurrent runs can't be told apart without it.
+"""A logger that names a controller and a key in each line (controller-runtime's
+``FromContext``).
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ class KeyLogger(_Adapter):
     """
 
     def __init__(self, controller: str, key: ObjectKey) -> None:
-        """Make a logger for one key of a controller."""
         super().__init__(_LOGGER, {"controller": controller, "key": str(key)})
         # A percent sign would be taken for a placeholder of the line's arguments.
         self._prefix = f"{controller}: {key}: ".replace("%", "_")
@@ -37,6 +34,5 @@ class KeyLogger(_Adapter):
     def process(
         self, msg: Any, kwargs: MutableMapping[str, Any]
     ) -> tuple[Any, MutableMapping[str, Any]]:
-        """Add the prefix and the attributes to a line."""
         kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
         return f"{self._prefix}{msg}", kwargs

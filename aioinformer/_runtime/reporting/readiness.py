@@ -1,8 +1,4 @@
-"""Checks of informers for probes: is a program alive, is it ready, and why not.
-
-Both checks are functions of names and health, so that every kind of server can answer probes with
-them: an ASGI application, and the port of an ``Operator``.
-"""
+"""Checks of informers for probes: is a program alive, is it ready, and why not."""
 
 from __future__ import annotations
 
@@ -21,17 +17,11 @@ _ENDED_STATES = ("failed", "stopped")
 
 
 class HasHealth(Protocol):
-    """An object with a name and a health: an informer."""
+    @property
+    def name(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """The name in the answer."""
-        ...
-
-    @property
-    def health(self) -> Health:
-        """A snapshot of the state."""
-        ...
+    def health(self) -> Health: ...
 
 
 def alive(informers: Iterable[HasHealth]) -> dict[str, str]:
@@ -46,11 +36,8 @@ def alive(informers: Iterable[HasHealth]) -> dict[str, str]:
 def ready(informers: Iterable[HasHealth], *, within: float | None = FRESH) -> dict[str, str]:
     """Return the informers that should not be read, with the reasons; empty if all may be read.
 
-    Args:
-        informers: the informers that the program reads.
-        within: the most seconds since the last proof of freshness; ``None`` if an old cache is
-            better than none. An API server that one replica can't reach is usually unreachable for
-            all replicas at once.
+    ``within`` is the most seconds since the last proof of freshness; ``None`` if an old cache is
+    better than none: an API server that one replica can't reach is usually unreachable for all.
     """
     reasons = {each.name: _unready_reason(each.health, within) for each in informers}
     return {name: why for name, why in reasons.items() if why}

@@ -12,10 +12,7 @@ __all__ = ["ReflectorStatus"]
 
 
 class ReflectorStatus:
-    """The current state of a reflector."""
-
     def __init__(self) -> None:
-        """Make the status of a reflector that has not started."""
         self.state: InformerState = "new"
         self.error: Exception | None = None
         self.absent = False
@@ -25,18 +22,15 @@ class ReflectorStatus:
         self.fresh_at: float | None = None
         """The time at which the server last proved that the received state is up to date."""
         self.ignored = 0
-        """The number of events that were ignored because of their kind or namespace."""
         self.differences = 0
-        """The number of differences that the last comparison found."""
         self.repaired = 0
-        """The number of differences that comparisons have repaired."""
         self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
         self._since = 0.0
         self._retry_at: float | None = None
 
     def start(self, clock: Callable[[], float]) -> None:
-        """Record that the reflector has started; ``clock`` returns monotonic seconds."""
+        """Start; ``clock`` returns monotonic seconds."""
         self._clock = clock
         self._since = clock()
 
@@ -53,11 +47,9 @@ class ReflectorStatus:
             self.set_state("listing" if self.watch_refusal is None else "polling")
 
     def record_error(self, error: Exception) -> None:
-        """Record the last error."""
         self.error = error
 
     def replace_error(self, copy_error: Callable[[Exception], Exception]) -> None:
-        """Remember a copy of the last error."""
         if self.error is not None:
             self.error = copy_error(self.error)
 
@@ -68,7 +60,6 @@ class ReflectorStatus:
         self._retry_at = self._clock() + delay
 
     def record_comparison(self, differences: int, repaired: int = 0) -> None:
-        """Record a comparison of the cache with the server, and the number of its differences."""
         self.differences = differences - repaired
         self.repaired += repaired
         if not differences:

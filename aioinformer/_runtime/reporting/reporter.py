@@ -1,11 +1,8 @@
 """Reports of one informer: health, log lines, metrics, spans and the program's error hook.
 
-    reflector, pump, listeners ──▶ InformerReporter ──▶ status, log, metrics, trace, on_error
-
 The parts of an informer say what happened; the reporter turns that into a ``ReflectorStatus`` for
 health, one log record for each request that failed, numbers for metrics, spans for tracing, and a
-``Problem`` for the error hook. The reporter decides nothing: whether a request is retried is the
-decision of the list-watch state machine.
+``Problem`` for the error hook. The list-watch state machine decides whether a request is retried.
 """
 
 from __future__ import annotations
@@ -46,8 +43,6 @@ _REQUEST_STATES: dict[Verb, InformerState] = {"list": "listing", "watchlist": "l
 
 
 class InformerReporter:
-    """The reports of one informer."""
-
     def __init__(
         self,
         informer: str,
@@ -60,13 +55,7 @@ class InformerReporter:
     ) -> None:
         """Make the reporter of an informer that has not started.
 
-        Args:
-            informer: the informer's name, for logs and problems.
-            label: the informer's name in metrics and spans; ``informer`` by default.
-            resource: the resource that the informer reads, for spans.
-            metrics: receives the numbers.
-            tracing: makes the spans.
-            on_error: called with every problem.
+        ``label`` is the informer's name in metrics and spans; ``informer`` by default.
 
         Raises:
             TypeError: ``on_error`` is no function, or it is async.
@@ -80,7 +69,6 @@ class InformerReporter:
             on_error=on_error,
         )
         self.status = ReflectorStatus()
-        """The reflector's current state, and the last error."""
         self.has_telemetry = metrics is not None or tracing is not None
         """True if there are metrics or traces. The reflector reads this for every chunk of a watch,
         so that informers without them make no call."""
@@ -93,7 +81,6 @@ class InformerReporter:
         self.on_request_failed: Callable[[FetchError, float], None] | None = None
         """Called with the error of a request, and the seconds to the next one."""
         self.rewinds = 0
-        """The number of times that the server has gone back in time."""
         self.informer = informer
         self._on_error = on_error
         self._hook_failures = FailureLog(log)
@@ -110,11 +97,9 @@ class InformerReporter:
         self._verb: Verb = "list"
 
     def make_part(self, scope: str) -> InformerReporter:
-        """Return a reporter for one namespace of the informer, with a status of its own."""
         return self._make_part(f"{self.informer} ({scope})", label=self.label)
 
     def start(self, clock: Callable[[], float]) -> None:
-        """Record that the reflector has started; ``clock`` returns monotonic seconds."""
         self._clock = clock
         self.status.start(clock)
 
@@ -130,7 +115,6 @@ class InformerReporter:
     # -- one request ---------------------------------------------------------------------------
 
     def request_started(self, request: AnyRequest) -> None:
-        """Record that the reflector is about to send ``request``."""
         self._verb, self._requested_at = request.verb, self._clock()
         self._ignored_reported = False
         state = _REQUEST_STATES.get(self._verb)
@@ -140,7 +124,6 @@ class InformerReporter:
         self.trace.asked(self._verb)
 
     def watch_opened(self) -> None:
-        """Record that a watch is open and the state before it was read completely."""
         self.status.absent = False
         self.status.set_state("watching")
         self.status.watch_refusal = None
@@ -148,23 +131,15 @@ class InformerReporter:
         self.trace.complete()
 
     def received(self, size: int, events: int) -> None:
-        """Record that data arrived: ``size`` bytes, which completed events or objects."""
         if self.has_telemetry:
             self.metrics.received(self.label, self._verb, size, events)
             self.trace.received(size, events)
 
     def mark_fresh(self, now: float) -> None:
-        """Record that the server has just proved that the received state is up to date."""
         self.status.fresh_at = now
 
     def request_ended(self, end: RequestEnd, transition: Transition, delay: float) -> None:
-        """Record that a request has ended.
-
-        Args:
-            end: the outcome, and the error to report.
-            transition: the table row of the outcome.
-            delay: seconds to the next request.
-        """
+        """Record that a request has ended; the next one follows after ``delay`` seconds."""
         cause, error = end.outcome.name.lower(), end.error
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
@@ -203,7 +178,6 @@ class InformerReporter:
         log.log(level, message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:
-        """Record that a request was cancelled because the informer ends."""
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, "cancelled", seconds)
         self.trace.ended("cancelled", None)
@@ -220,7 +194,6 @@ class InformerReporter:
             self._report(self._verb, "ignored", error, None)
 
     def other_shards(self, count: int) -> None:
-        """Record that ``count`` objects or events of other shards have arrived and were dropped."""
         self.metrics.other_shards(self.label, count)
         if not self._other_shards_logged:
             self._other_shards_logged = True
@@ -237,12 +210,10 @@ class InformerReporter:
             log.warning("%s: the server no longer serves this resource", self.informer)
 
     def resource_moved(self, error: FetchError) -> None:
-        """Report that the resource is read in another API version from now on."""
         log.warning("%s: %s", self.informer, error)
         self._report("discovery", Outcome.API_VERSION_CHANGED.name.lower(), error, None)
 
     def server_rewound(self, error: FetchError) -> None:
-        """Report that the server shows an older state than before."""
         self.rewinds += 1
         log.warning("%s: %s", self.informer, error)
         self._report("rewind", Outcome.REWOUND.name.lower(), error, None)
@@ -272,7 +243,8 @@ class InformerReporter:
 
     def handler_timer(self, listener: str) -> Callable[[float, int], None] | None:
         """Return a function that records the seconds and number of a handler's calls; ``None``
-        without metrics, so that nobody reads the clock.
+        without
+        metrics, so that nobody reads the clock.
         """
         if not self._measured:
             return None

@@ -1,8 +1,7 @@
 """Calls of the program's instrumentation that can't break the informer.
 
-Metrics and tracing are the program's code, called in the middle of the informer's work. An
-exception from them must not end an informer or a handler's call. The first exception is logged
-with its traceback; a repetition would say nothing new, and is dropped.
+An exception of metrics or tracing must not end an informer or a handler's call. The first exception
+is logged with its traceback; a repetition is dropped.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ R = TypeVar("R")
 
 
 def check_instrumentation(name: str, target: object, interface: type) -> None:
-    """Raise unless ``target`` is ``None``, or an object with a method of ``interface``.
-
-    A program may implement some of the methods alone.
+    """Raise unless ``target`` is ``None``, or an object with some of ``interface``'s methods.
 
     Raises:
         TypeError: ``target`` is a class, or has none of the methods.
@@ -38,16 +35,8 @@ def check_instrumentation(name: str, target: object, interface: type) -> None:
 
 
 class SafeCall:
-    """Calls functions; logs the first exception, and drops all of them."""
-
     def __init__(self, log: logging.Logger, message: str, name: str) -> None:
-        """Call without a failure so far.
-
-        Args:
-            log: receives the first exception.
-            message: the log record's format, with one ``%s`` for ``name``.
-            name: the name of the instrumentation, or of what it observes.
-        """
+        """``message`` is the log record's format, with one ``%s`` for ``name``."""
         self._log = log
         self._message = message
         self._name = name
@@ -64,8 +53,9 @@ class SafeCall:
             return None
 
     def wrap(self, target: object, interface: type, wrapper: object) -> None:
-        """Set safe versions of ``target``'s methods on ``wrapper``: each public method of
-        ``interface``. A method that ``target`` lacks is left as it is on ``wrapper``.
+        """Set safe versions of ``target``'s public methods of ``interface`` on ``wrapper``.
+
+        A method that ``target`` lacks is left as it is on ``wrapper``.
         """
         for name in vars(interface):
             method = getattr(target, name, None)

@@ -23,10 +23,7 @@ def wrap_metrics(metrics: Metrics | None) -> Metrics:
 
 
 class SafeMetrics(Metrics):
-    """Passes every call on to the program's metrics, and drops what they raise."""
-
     def __init__(self, metrics: Metrics) -> None:
-        """Wrap each method of ``metrics``."""
         self._metrics = metrics
         message = "%s raised: metrics are incomplete; further errors from it are not logged"
         SafeCall(log, message, type(metrics).__qualname__).wrap(metrics, Metrics, self)

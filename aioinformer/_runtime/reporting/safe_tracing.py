@@ -1,7 +1,4 @@
-"""Spans that never raise.
-
-Without a ``Tracing`` of the program, nothing is called and no span is made.
-"""
+"""Spans that never raise. Without a ``Tracing`` of the program, no span is made."""
 
 from __future__ import annotations
 
@@ -36,13 +33,11 @@ class SafeSpan:
     """One span, or nothing if it couldn't be begun."""
 
     def __init__(self, span: Span | None, safe_call: SafeCall) -> None:
-        """Wrap a span that has begun."""
         self._span = span
         self._safe_call = safe_call
 
     @contextmanager
     def current(self) -> Generator[None]:
-        """Make the span the current one for the length of a block."""
         if self._span is None:
             yield
             return
@@ -55,7 +50,6 @@ class SafeSpan:
             yield
 
     def ended(self, error: BaseException | None) -> None:
-        """End the span; ``error`` is what was raised."""
         if self._span is not None:
             self._safe_call(self._span.ended, error)
 
@@ -76,10 +70,7 @@ async def await_in_span(awaitable: Awaitable[R], span: SafeSpan) -> R:
 
 
 class SafeTrace(InformerTrace):
-    """Passes every call on to the program's trace, and drops what it raises."""
-
     def __init__(self, trace: InformerTrace, safe_call: SafeCall) -> None:
-        """Wrap each method of ``trace``."""
         self._trace = trace
         safe_call.wrap(trace, InformerTrace, self)
 

@@ -1,8 +1,7 @@
 """The state of shards that move in, which is read beside the watch of the other shards.
 
-The state comes from a list, or from a cache file. A listed state is passed on at once. A restored
-state is as old as the file: the changes since are applied here, and the state is passed on once the
-server has confirmed that it is complete.
+A listed state is passed on at once. A restored state is as old as the cache file: the changes since
+are applied here, and the state is passed on once the server has confirmed that it is complete.
 """
 
 from __future__ import annotations
@@ -24,18 +23,14 @@ class RestorableShards(Protocol):
     """The shards of one scope that a cache file has of an earlier run."""
 
     @property
-    def version(self) -> str:
-        """The resourceVersion of their state."""
-        ...
+    def version(self) -> str: ...
 
     @property
     def problem(self) -> str:
         """The reason why the file is no longer used; empty while the file is used."""
         ...
 
-    def find(self, shards: frozenset[int]) -> frozenset[int]:
-        """Return those of the shards that can be restored."""
-        ...
+    def find(self, shards: frozenset[int]) -> frozenset[int]: ...
 
     def discard(self, shards: frozenset[int]) -> None:
         """Restore these shards no more: the cache holds a later state of them."""
@@ -47,28 +42,20 @@ class RestorableShards(Protocol):
 
 
 class OpenShards(Protocol):
-    """Opens the cache file of an informer."""
-
     async def __call__(self, source: ListerWatcher, scope: str) -> RestorableShards | None:
         """Return the shards that the file has of a scope; ``None`` if it has none.
 
-        Args:
-            source: the source of the objects of all shards.
-            scope: the name of the scope.
+        ``source`` is that of the objects of all shards.
         """
         ...
 
 
 class PublishGained(Protocol):
-    """Receives the state of gained shards, and ends the reflector that reads the state."""
-
     def __call__(self, objects: Collection[KubeObject], version: str, *, follows: bool) -> bool:
-        """Return False if the state is too old; the next one is passed on again.
+        """Receive the whole state of gained shards, and end the reflector that reads it.
 
-        Args:
-            objects: all objects of the shards.
-            version: the version of that state.
-            follows: True if a later state follows with the next change.
+        Return False if the state is too old. If a later state ``follows`` with the next change,
+        that one is passed on again.
         """
         ...
 
@@ -77,7 +64,6 @@ class GainedState:
     """An ``EntryQueue`` that collects the state of gained shards, and passes the state on."""
 
     def __init__(self, publish: PublishGained) -> None:
-        """Begin without a state; ``publish`` receives it."""
         self.fifo = DeltaFIFO()
         self._publish: PublishGained | None = publish
         self._objects: dict[ObjectKey, KubeObject] = {}
@@ -86,14 +72,13 @@ class GainedState:
         self._confirmed = False
 
     async def restore_from(self, stored: RestorableShards, ranges: HashRanges) -> None:
-        """Begin with the state of a cache file."""
         async for batch in stored.read(ranges):
             self._objects.update({obj.key: obj for obj in batch})
         self._version = stored.version
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Apply changes to a restored state. Changes to a listed state are dropped: the watch of
-        all shards repeats them. Nothing is queued, so that the result is False: never full.
+        """Apply changes to a restored state; never full. Changes to a listed state are dropped: the
+        watch of all shards repeats them.
         """
         for entry in entries:
             if isinstance(entry, Bookmark):
@@ -131,8 +116,7 @@ class GainedState:
         if publish is not None and not publish(objects, self._version, follows=follows):
             self._publish = publish
 
-    async def room(self) -> None:
-        """Return at once."""
+    async def room(self) -> None: ...
 
     def __repr__(self) -> str:
         return f"<GainedState of {len(self._objects)} restored objects, {self._version}>"

@@ -1,7 +1,7 @@
 """The reflectors of an informer on a group: they read the shards that this member holds.
 
-One task follows the assignment of the group. The task ends the work on shards that move away, and
-passes each change to the readers. Each scope of the informer has one reader.
+One task follows the assignment of the group, ends the work on shards that move away, and passes
+each change to the readers, one for each scope of the informer.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ log = logging.getLogger("aioinformer.scopes")
 
 
 class GroupReflectors:
-    """Reads the shards of one member of a group in all scopes of one informer."""
-
     def __init__(
         self,
         name: str,
@@ -38,17 +36,9 @@ class GroupReflectors:
         make_scopes: Callable[[RunReflector], Reflectors],
         open_shards: OpenShards | None = None,
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            name: the informer's name.
-            assignment: the group.
-            make_scopes: makes the reflectors of the scopes, which are run by its argument.
-            open_shards: opens the informer's cache file; ``None`` without one.
-        """
+        """Read nothing yet. ``make_scopes`` makes the reflectors that its argument runs."""
         self._name = name
         self.shards = GroupShards(assignment)
-        """The shards that are read."""
         self._readers: list[ShardReader] = []
         self._group: StrictTaskGroup | None = None
         self._open_shards = open_shards
@@ -64,21 +54,17 @@ class GroupReflectors:
             return method(reflector, queue, scope)
 
         self.scopes = make_scopes(run)
-        """The reflectors of the scopes."""
 
     def start(self, group: StrictTaskGroup) -> None:
-        """Start the tasks of the scopes, and one that follows the assignment, in ``group``."""
         self._group = group
         self.scopes.start(group)
         group.start(self._follow(), name=f"shards of {self._name}")
 
     def close(self) -> None:
-        """Forget the ended tasks."""
         self._group = None
         self.scopes.close()
 
     async def _run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
-        """Read the shards that are held in one scope, until cancelled."""
         if self._group is None:
             raise AssertionError("a scope starts with the informer")
         name = f"{self._name} in {scope}" if scope else self._name
@@ -94,7 +80,6 @@ class GroupReflectors:
             self._readers.remove(reader)
 
     async def _follow(self) -> NoReturn:
-        """Read the shards that are assigned, until cancelled."""
         subscription = self.shards.assignment.subscribe(self._name)
         try:
             if not subscription.assigned:
@@ -138,11 +123,9 @@ class GroupReflectors:
 
     @property
     def fresh(self) -> float | None:
-        """Seconds since the server last proved that the cache is up to date."""
         return self.scopes.fresh
 
     def parts(self) -> Sequence[ScopePart]:
-        """Return the source and the cache of each scope; nothing if no shard is held."""
         return self.scopes.parts() if self.shards.held else ()
 
     def __repr__(self) -> str:

@@ -14,28 +14,19 @@ __all__ = ["GroupShards", "ShardUser"]
 class ShardUser(Protocol):
     """A controller whose reconciles must end before a shard moves away."""
 
-    def begin_release(self, shards: frozenset[int]) -> None:
-        """Start no more work on these shards."""
-        ...
+    def begin_release(self, shards: frozenset[int]) -> None: ...
 
-    async def wait_released(self, shards: frozenset[int]) -> None:
-        """Wait until no work on these shards is under way."""
-        ...
+    async def wait_released(self, shards: frozenset[int]) -> None: ...
 
-    def take(self, shards: frozenset[int]) -> None:
-        """Start work on these shards from now on."""
-        ...
+    def take(self, shards: frozenset[int]) -> None: ...
 
 
 class GroupShards:
     """The shards that an informer reads: those that the group has assigned to this member."""
 
     def __init__(self, assignment: ShardAssignment) -> None:
-        """Hold no shard yet."""
         self.assignment = assignment
-        """The group."""
         self.held: frozenset[int] = frozenset()
-        """The shards that are read, and worked on."""
         self.assigned_once = False
         """True once the first assignment was taken, which may be of no shard."""
         self._users: list[ShardUser] = []
@@ -51,7 +42,6 @@ class GroupShards:
             self._users.remove(user)
 
     def take(self, shards: frozenset[int]) -> None:
-        """Begin to hold these shards."""
         self.held |= shards
         for user in self._users:
             user.take(shards)
@@ -66,16 +56,13 @@ class GroupShards:
         self.held -= shards
 
     def ranges_of(self, shards: frozenset[int]) -> HashRanges:
-        """Return the hashes of these shards."""
         return HashRanges.of(shards, self.assignment.count, self.assignment.by)
 
     def shard_of(self, uid: str, key: ObjectKey) -> int:
-        """Return the shard of an object."""
         by_uid = self.assignment.by == "uid"
         return shard_of(uid if by_uid else key.namespace, self.assignment.count)
 
     def shard_of_object(self, obj: KubeObject) -> int:
-        """Return the shard of a cached object."""
         return self.shard_of(obj.uid, obj.key)
 
     def check(self, shard: int) -> None:

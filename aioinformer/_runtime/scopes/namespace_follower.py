@@ -1,7 +1,6 @@
 """The namespaces that match a predicate, followed through an informer of namespaces.
 
-A namespace that begins to match is added, one that ceases to match or is deleted is removed. A
-namespace that is deleted and created again is removed and added, and so is read anew.
+A namespace that is deleted and created again is removed and added, and so is read anew.
 """
 
 from __future__ import annotations
@@ -29,12 +28,11 @@ which follows in the next turn, as long again."""
 class StartTurn:
     """The starts of reflectors in one turn of the loop.
 
-    Time slices don't suffice: they bound the making of reflectors, but the tasks of all reflectors
-    that were made take their first step in one turn.
+    Time slices don't suffice: the tasks of all reflectors that were made in several slices take
+    their first step in one turn.
     """
 
     def __init__(self) -> None:
-        """Begin a turn without starts."""
         self._starts = 0
 
     async def count_start(self) -> None:
@@ -45,20 +43,12 @@ class StartTurn:
 
 
 class NamespaceSet(Protocol):
-    """The namespaces of an informer, as the follower changes them."""
-
     @property
-    def namespaces(self) -> tuple[str, ...]:
-        """The namespaces that are read."""
-        ...
+    def namespaces(self) -> tuple[str, ...]: ...
 
-    def add(self, namespace: str, scope: Scope) -> None:
-        """Begin to read a namespace."""
-        ...
+    def add(self, namespace: str, scope: Scope) -> None: ...
 
-    def remove(self, namespace: str) -> None:
-        """Cease to read a namespace."""
-        ...
+    def remove(self, namespace: str) -> None: ...
 
     def complete(self) -> None:
         """Record that all namespaces of the first state were added."""
@@ -66,17 +56,13 @@ class NamespaceSet(Protocol):
 
 
 class NamespaceFollower:
-    """Adds and removes the namespaces of one informer."""
-
     def __init__(self, followed: FollowedNamespaces, scopes: NamespaceSet) -> None:
-        """Change ``scopes`` as the ``followed`` namespaces change."""
         self._followed = followed
         self._scopes = scopes
         self._present: dict[str, str] = {}
         """The uids of the namespaces that were added, by name."""
 
     async def run(self) -> NoReturn:
-        """Follow until cancelled."""
         # At the end of the factory, the informer of namespaces may end before this task.
         with suppress(NotRunning):
             await self._follow()

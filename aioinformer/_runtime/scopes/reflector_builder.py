@@ -34,7 +34,6 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     options: ReflectorOptions
     fail_fast: tuple[type[FetchError], ...]
     reporter: InformerReporter
-    """The informer's."""
     deduplicate: Callable[[KubeObject], KubeObject]
     """Returns the cached object if it equals the given one."""
     converter: Converter | None
@@ -52,11 +51,8 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     ) -> Reflector:
         """Return a reflector of ``source`` that feeds ``queue``.
 
-        Args:
-            source: lists and watches one scope.
-            queue: the queue to feed.
-            reporter: receives the reflector's state; the informer's by default.
-            optional: True to try again after every error, also one of ``fail_fast``.
+        ``reporter`` is the informer's by default. An ``optional`` scope is tried again after every
+        error, also one of ``fail_fast``.
         """
         if self.metadata_only and isinstance(source, SupportsMetadataOnly):
             source = source.with_metadata_only()
@@ -79,13 +75,5 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     def make_scoped(
         self, source: ScopedSource, name: str, scope: Scope, queue: ScopeQueue
     ) -> Reflector:
-        """Return the reflector of one namespace.
-
-        Args:
-            source: the source of the informer.
-            name: the namespace.
-            scope: what is read in the namespace.
-            queue: the queue to feed.
-        """
         opened, part = source.open(name, scope), self.reporter.make_part(name)
         return self.make(opened, queue, reporter=part, optional=scope.optional)

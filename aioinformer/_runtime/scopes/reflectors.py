@@ -33,7 +33,6 @@ RunReflector: TypeAlias = Callable[[Reflector, InformerQueue, str], Coroutine[An
 def run_reflector(
     reflector: Reflector, queue: InformerQueue, scope: str
 ) -> Coroutine[Any, Any, None]:
-    """Return the run of a reflector that begins with a list."""
     return reflector.run()
 
 
@@ -43,24 +42,16 @@ class ScopePart(Struct, frozen=True, eq=False):
     source: ListerWatcher
     indexer: Indexer
     ranges: HashRanges | None
-    """The hashes of the objects that are read; ``None`` for all objects."""
 
     @classmethod
     def of(cls, reflector: Reflector, indexer: Indexer) -> ScopePart:
-        """Return what a reflector reads at this moment."""
         return cls(reflector.source, indexer, reflector.ranges)
 
 
 class Reflectors(Protocol):
-    """The reflectors of one informer."""
+    def start(self, group: StrictTaskGroup) -> None: ...
 
-    def start(self, group: StrictTaskGroup) -> None:
-        """Start a task for each reflector in ``group``."""
-        ...
-
-    def close(self) -> None:
-        """Release what the ended tasks needed."""
-        ...
+    def close(self) -> None: ...
 
     def summarize(self, health: Health) -> Health:
         """Return the informer's health with the state of the reflectors in it."""
@@ -92,8 +83,6 @@ def with_shards(health: Health, reflectors: Iterable[Reflector]) -> Health:
 
 
 class SingleReflector:
-    """The reflector of an informer of one scope."""
-
     def __init__(
         self,
         name: str,
@@ -102,15 +91,6 @@ class SingleReflector:
         indexer: Indexer,
         run: RunReflector = run_reflector,
     ) -> None:
-        """Make the reflectors of an informer.
-
-        Args:
-            name: the informer's name.
-            reflector: the only reflector.
-            queue: the queue that the reflector feeds.
-            indexer: the cache.
-            run: runs the reflector.
-        """
         self._queue = queue
         self._run = run
         self._name = name
@@ -118,15 +98,12 @@ class SingleReflector:
         self._indexer = indexer
 
     def start(self, group: StrictTaskGroup) -> None:
-        """Start the reflector's task in ``group``."""
         work = self._run(self._reflector, self._queue, "")
         group.start(work, name=f"reflector of {self._name}")
 
-    def close(self) -> None:
-        """Release nothing: this object doesn't know the task."""
+    def close(self) -> None: ...
 
     def summarize(self, health: Health) -> Health:
-        """Return ``health`` with the reflector's strategy; the status is the informer's own."""
         from dataclasses import replace  # when the health is first read
 
         health = replace(health, strategy=self._reflector.strategy)
@@ -134,11 +111,9 @@ class SingleReflector:
 
     @property
     def fresh(self) -> float | None:
-        """Seconds since the server last proved that the cache is up to date."""
         return self._reflector.status.fresh
 
     def parts(self) -> Sequence[ScopePart]:
-        """Return the only source and the whole cache."""
         return [ScopePart.of(self._reflector, self._indexer)]
 
     def __repr__(self) -> str:

@@ -35,7 +35,6 @@ from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, Us
 __all__ = ["ScopeSet"]
 
 _REFUSALS = (Unauthorized, Forbidden, NotFound)
-"""The errors with which a server refuses a namespace."""
 
 _WORST_FIRST: tuple[InformerState, ...] = (
     "waiting",
@@ -48,12 +47,9 @@ _WORST_FIRST: tuple[InformerState, ...] = (
 
 
 _NOT_STARTED = ReflectorStatus()
-"""The status of a namespace without a reflector."""
 
 
 class _ScopeReader(Struct, eq=False):
-    """A namespace, its reflector and the reflector's task."""
-
     scope: Scope
     queue: ScopeQueue
     reflector: Reflector | None = None
@@ -62,7 +58,6 @@ class _ScopeReader(Struct, eq=False):
 
     @property
     def status(self) -> ReflectorStatus:
-        """The state of the reflector."""
         return _NOT_STARTED if self.reflector is None else self.reflector.status
 
 
@@ -82,14 +77,7 @@ class ScopeSet:
     ) -> None:
         """Make the set with the namespaces that ``source`` begins with.
 
-        Args:
-            name: the informer's name.
-            source: the namespaces at the beginning, and those to follow.
-            queue: the queue that all reflectors feed.
-            indexer: the cache.
-            make_reflector: makes the reflector of a namespace, which feeds the given queue.
-            update_synced: is called when the cache may be synced without another list.
-            run: runs the reflector of a namespace.
+        ``update_synced`` is called when the cache may be synced without another list.
         """
         self._run = run
         self._name = name
@@ -110,7 +98,6 @@ class ScopeSet:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces that are read, sorted."""
         return tuple(sorted(self._readers))
 
     def check_changeable(self) -> None:
@@ -141,11 +128,7 @@ class ScopeSet:
             self._start(namespace, reader, self._group)
 
     def remove(self, namespace: str) -> None:
-        """Cease to read a namespace, and remove its objects from the cache.
-
-        Raises:
-            UsageError: the namespace isn't read.
-        """
+        """Remove a namespace and its objects; raise ``UsageError`` if it isn't read."""
         reader = self._readers.pop(namespace, None)
         if reader is None:
             read = ", ".join(self.namespaces) or "none"
@@ -169,7 +152,6 @@ class ScopeSet:
     # -- running -------------------------------------------------------------------------------
 
     def start(self, group: StrictTaskGroup) -> None:
-        """Start a task for each reflector in ``group``, and one that follows namespaces."""
         self._group = group
         group.start(self._start_all(group), name=f"start of {self._name}")
         if self._followed is None:
@@ -235,7 +217,6 @@ class ScopeSet:
         return max(known) if known and len(known) == len(proofs) else None
 
     def parts(self) -> Sequence[ScopePart]:
-        """Return the source and the cache of each namespace that has a state."""
         parts = [
             (reader.reflector, self._indexer.part(name))
             for name, reader in self._readers.items()

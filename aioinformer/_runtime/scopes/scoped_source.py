@@ -21,12 +21,8 @@ __all__ = ["FollowedNamespaces", "NamespaceInformer", "ScopedSource"]
 
 
 class NamespaceInformer(Protocol):
-    """The part of an informer of namespaces that is used."""
-
     @property
-    def health(self) -> Health:
-        """The state of the informer."""
-        ...
+    def health(self) -> Health: ...
 
     def snapshot_and_events(
         self,
@@ -38,22 +34,16 @@ class NamespaceInformer(Protocol):
 
 
 class FollowedNamespaces(Struct, frozen=True):
-    """The namespaces to follow."""
-
     informer: NamespaceInformer
     predicate: ObjectPredicate
     scope: Scope
-    """The selection in each of them."""
 
 
 class ScopedSource(Struct, frozen=True):
-    """Lists and watches of one resource in several namespaces."""
-
     resource: Resource
     open: Callable[[str, Scope], ListerWatcher]
     """Returns the list and watch of one namespace. Raises a ValueError for a name that is none."""
     scopes: Mapping[str, Scope] = {}
-    """The namespaces at the beginning."""
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""
 
@@ -67,11 +57,7 @@ class ScopedSource(Struct, frozen=True):
     ) -> Self:
         """Return the source of an informer.
 
-        Args:
-            source: opens the lists and watches.
-            resource: the resource of the informer.
-            selection: the namespaces of the informer.
-            informer: caches the namespaces; ``None`` if the informer follows none.
+        ``informer`` caches the namespaces; ``None`` if there are none to follow.
         """
 
         def open_namespace(namespace: str, scope: Scope) -> ListerWatcher:

@@ -2,8 +2,8 @@
 
 A key names no shard: its object does, by uid or namespace. So the gate looks at the cached object,
 and remembers the shard of each deleted object until the deletion was reconciled. A key whose object
-is neither cached nor remembered belongs to another member, or was removed with its shard, and is
-not reconciled: a reconciler would take the missing object for a deleted one.
+is neither cached nor remembered belongs to another member, or was removed with its shard: a
+reconciler would take the missing object for a deleted one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,7 @@ class ShardGate:
     def __init__(
         self, shards: GroupShards, stored: Callable[[ObjectKey], KubeObject | None]
     ) -> None:
-        """Admit the keys of the shards that are held.
-
-        Args:
-            shards: the shards of the controller's informer.
-            stored: returns the cached object of a key.
-        """
+        """Admit the keys of held shards; ``stored`` returns the cached object of a key."""
         self._shards = shards
         self._stored = stored
         self._admitted: frozenset[int] = frozenset()
@@ -42,25 +37,20 @@ class ShardGate:
         shards.add_user(self)
 
     def on_unadmitted(self, forget: Callable[[ObjectKey], object]) -> None:
-        """Call ``forget`` with each key that moves away with its shard, or isn't admitted: nothing
-        of the key is to be remembered.
-        """
+        """Call ``forget`` with each key that moves away with its shard, or isn't admitted."""
         self._forgetters.append(forget)
 
     # -- shards --------------------------------------------------------------------------------
 
     def take(self, shards: frozenset[int]) -> None:
-        """Admit the keys of these shards."""
         self._admitted |= shards
 
     def begin_release(self, shards: frozenset[int]) -> None:
-        """Admit no more keys of these shards."""
         self._admitted -= shards
         for key in [key for key, shard in self._requested.items() if shard in shards]:
             del self._requested[key]
 
     async def wait_released(self, shards: frozenset[int]) -> None:
-        """Wait until no key of these shards is being reconciled."""
         while not shards.isdisjoint(self._running.values()):
             self._ended.clear()
             await self._ended.wait()
@@ -85,7 +75,8 @@ class ShardGate:
 
     def may_request(self, key: ObjectKey) -> bool:
         """Return True if an event of another object may request this key: its object is cached, or
-        was deleted and is not reconciled to the end.
+        its
+        deletion is not reconciled to the end.
         """
         return self._stored(key) is not None or key in self._requested or key in self._running
 

@@ -1,15 +1,14 @@
 """The reading of the shards that a member of a group holds, in one scope.
 
 One watch reads all shards; its selector joins the ranges of adjacent shards. A shard that moves
-away is dropped from the watch under way by the check of each event, so that this needs no request.
-The state of shards that move in is read beside the watch, by a request for these shards alone. Then
-the watch is replaced by one of all shards, which resumes where the old one was; changes of the new
-shards that their state contains already are dropped. If the watch can't be resumed, because its
-state is being read for example, the whole state is read again.
+away is dropped from the watch under way by the check of each event, without a request. The state of
+shards that move in is read beside the watch, by a request for these shards alone. Then the watch is
+replaced by one of all shards, which resumes where the old one was; changes of the new shards that
+their state contains already are dropped. If the watch can't be resumed, because its state is being
+read for example, the whole state is read again.
 
-A cache file may have the state of shards that an earlier run held. Such a state is read from the
-file, and a watch of these shards alone brings the changes since. The shards count as read once the
-server has confirmed that state.
+A cache file may have the state of shards that an earlier run held. A watch of these shards alone
+brings the changes since, and they count as read once the server has confirmed that state.
 
 The states are consistent reads: they contain the last writes of the shards' former owner.
 
@@ -48,8 +47,6 @@ log = logging.getLogger("aioinformer.scopes")
 
 
 class ShardReader:
-    """Reads the shards of one member of a group in one scope."""
-
     def __init__(
         self,
         name: str,
@@ -61,16 +58,8 @@ class ShardReader:
         scope: str = "",
         open_shards: OpenShards | None = None,
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            name: the name of informer and scope, for logs.
-            reflector: reads the shards into ``queue``; it has a filter.
-            queue: the queue of the scope.
-            shards: the shards that are held.
-            group: runs the requests.
-            scope: the name of the scope.
-            open_shards: opens the informer's cache file; ``None`` without one.
+        """Read nothing yet. ``reflector`` reads the shards into ``queue`` and has a filter;
+        ``group`` runs the requests.
         """
         if reflector.shard is None:
             raise AssertionError("the reflector of a group has a filter")
@@ -83,18 +72,15 @@ class ShardReader:
         self._scope = scope
         self._open_shards = open_shards
         self._stored: RestorableShards | None = None
-        """The shards that can be restored."""
         self._reads = ShardReads()
         self._main: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         """The tasks of the reflector that were cancelled and have not ended."""
         self._gain: asyncio.Task[None] | None = None
         self._gained_reflector: Reflector | None = None
-        """Reads the shards that are being gained."""
         self._catch_up: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
-        """Read the shards that are held, until cancelled."""
         self._reflector.reporter.start(asyncio.get_running_loop().time)
         try:
             if self._open_shards is not None:
@@ -114,7 +100,6 @@ class ShardReader:
         self._make(self._observe().publish_empty())
 
     def gain(self, gained: frozenset[int]) -> None:
-        """Read further shards."""
         self._make(self._observe().gain(gained))
 
     def lose(self, lost: frozenset[int]) -> None:
@@ -163,9 +148,7 @@ class ShardReader:
     def _make(self, step: ReadStep, *, resume_from: str = "") -> None:
         """End and begin requests. From now on, nothing of an ended one is queued.
 
-        Args:
-            step: the requests.
-            resume_from: the version from which a watch begins.
+        ``resume_from`` is the version from which a watch begins.
         """
         if step.gained is not None:
             self._stop_gain()
@@ -215,7 +198,6 @@ class ShardReader:
             self._group.cancel(task)
 
     def _start_gain(self, kind: GainedRead) -> None:
-        """Read the state of the gained shards beside the watch."""
         shards = self._reads.gaining
         reporter = self._reflector.reporter.make_part(f"gained {quantity(len(shards), 'shard')}")
         queue = GainedState(self._publish_gained)
@@ -240,7 +222,6 @@ class ShardReader:
 
     @property
     def watches(self) -> int:
-        """The number of watches and lists under way."""
         return (self._main is not None) + (self._gain is not None)
 
     def summarize(self, health: Health) -> Health:
@@ -263,12 +244,9 @@ class ShardReader:
 
 
 def _age_of(version: str, watched: str, *, follows: bool) -> StateAge:
-    """Return the age of a state of that version, beside a watch that has reached ``watched``.
+    """Return the age of a state of ``version``, beside a watch that has reached ``watched``.
 
-    Args:
-        version: the version of the state.
-        watched: the last version of the watch.
-        follows: True if a later state follows with the next change.
+    If the state ``follows``, a later one comes with the next change.
     """
     if not (is_numeric(version) and is_numeric(watched)):
         return StateAge.UNKNOWN
@@ -282,10 +260,7 @@ async def _run_gain(
 ) -> None:
     """Read the state of gained shards. ``queue`` passes the state on, which ends this.
 
-    Args:
-        reflector: reads the shards.
-        queue: the queue that the reflector feeds.
-        stored: the cache file, to begin with its state; ``None`` to list.
+    ``stored`` is the cache file to begin with; ``None`` to list.
     """
     try:
         if stored is not None and reflector.ranges is not None:

@@ -10,25 +10,24 @@
         Route("/metrics", MetricsEndpoint(metrics.exposition)),
     ]
 
-``EventFeed``, ``Probe`` and ``MetricsEndpoint`` are plain ASGI applications: no web framework is
-imported, and nothing is needed beyond the server that runs the program. The program chooses what is
-sent of an object (``encode=``). The default is metadata only, so that no Secret's content is sent
-by accident. The program also decides who may connect.
+These are plain ASGI applications: no web framework is imported. The program chooses what is sent of
+an object (``encode=``): by default metadata only, so that no Secret's content is sent by accident.
+The program also decides who may connect.
 
 **Slow clients.** Each client has its own streams and so its own mailboxes. While the client's
 socket is full, events are merged there by object: beyond ``limit``, at most two events for each
-object are pending. Other clients don't wait. An object is encoded once for all clients.
+object are pending. Other clients don't wait.
 
 **Reconnecting.** A client receives ``reset``, ``added`` for each cached object, ``synced``, and
-then live events. A client that reconnects receives all of this again. On ``synced`` it removes the
-objects that it did not receive. There are no event ids, and ``Last-Event-ID`` is ignored, since a
-cache has no history from which a client could resume.
+then live events, and all of this again when it reconnects. On ``synced`` it removes the objects
+that it did not receive. There are no event ids, and ``Last-Event-ID`` is ignored, since a cache has
+no history from which a client could resume.
 
 **Shutdown.** A server waits for open responses before it ends a lifespan, and event streams don't
 end by themselves. Enter ``closing_on_signals(feed)`` in the lifespan: SIGINT and SIGTERM then end
-the streams first, with no subclass of the server. Where a server receives no signal, call
-``EventFeed.close()`` before its shutdown. A client whose socket is full keeps uvicorn waiting even
-then, unless uvicorn has a ``timeout_graceful_shutdown``.
+the streams first. Where a server receives no signal, call ``EventFeed.close()`` before its
+shutdown. A client whose socket is full keeps uvicorn waiting even then, unless uvicorn has a
+``timeout_graceful_shutdown``.
 
     probes              answers for the probes of Kubernetes
     metrics_endpoint    answers for the scrapes of Prometheus

@@ -19,7 +19,7 @@ from aioinformer.adapters.asgi.sse import RESET_FRAME, SYNCED_FRAME, FrameEncode
 __all__ = ["STREAM_HEADERS", "FeedClient"]
 
 BATCH_BYTES = 64 * 1024
-"""Bytes of frames that are sent at once, roughly: the size of uvicorn's buffer for a socket."""
+"""Bytes of frames that are sent at once, roughly: uvicorn's buffer for a socket."""
 
 STREAM_HEADERS: Headers = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

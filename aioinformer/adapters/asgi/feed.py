@@ -35,8 +35,7 @@ HEARTBEAT = 15.0
 """Seconds between two heartbeats. Proxies close connections that are idle for 30 to 60 s."""
 
 MAX_CLIENTS = 1000
-"""Clients at a time. A client that reads nothing still costs its socket's buffers and its
-mailboxes."""
+"""Clients at a time. Even one that reads nothing costs its socket's buffers and its mailboxes."""
 
 HEARTBEAT_COMMENT = b": alive\n\n"
 """A comment, which browsers ignore."""
@@ -69,8 +68,8 @@ class EventFeed:
         """Make a feed without clients.
 
         Args:
-            informers: called when a client connects. The client receives the events of these
-                informers. An informer with ``model=`` keeps no JSON and can't be one of them.
+            informers: called when a client connects, whose events it receives. An informer with
+                ``model=`` keeps no JSON and can't be one of them.
             encode: returns the data of an object, or ``None`` to leave the object out; an object
                 that was sent before is then deleted for the clients. The function receives the
                 ``KubeObject``, also if the informer has a ``convert=``.
@@ -112,9 +111,7 @@ class EventFeed:
         return len(self._clients)
 
     def close(self) -> None:
-        """End every response, and answer 503 from now on. A response whose socket is full ends
-        later.
-        """
+        """End every response, and answer 503 from now on. A full socket's response ends later."""
         self._closed = True
         for client in self._clients:
             client.wake()
@@ -156,7 +153,6 @@ class EventFeed:
             yield each.events(limit=self._limit, filter=self._filter)
 
     async def _serve(self, client: FeedClient, receive: Receive) -> None:
-        """Send events until the client has disconnected, or no stream has more."""
         self._clients.add(client)
         sending = asyncio.create_task(self._send_events(client), name="server-sent events")
         disconnect = asyncio.create_task(

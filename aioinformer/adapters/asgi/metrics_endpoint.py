@@ -12,8 +12,7 @@ from aioinformer.adapters.asgi.responses import Receive, Scope, Send, check_http
 __all__ = ["Expose", "MetricsEndpoint"]
 
 Expose: TypeAlias = Callable[[str], tuple[bytes, str]]
-"""Returns the metrics and their content type. The argument is the ``Accept`` header of the scrape,
-or ``""``."""
+"""Returns the metrics and their content type. The argument is the ``Accept`` header, or ``""``."""
 
 
 class MetricsEndpoint:
@@ -36,8 +35,7 @@ class MetricsEndpoint:
         """Make an endpoint.
 
         Args:
-            expose: called in a thread for each scrape, such as the method ``exposition`` of a
-                ``PrometheusMetrics``.
+            expose: called in a thread for each scrape, such as ``PrometheusMetrics.exposition``.
 
         Raises:
             TypeError: ``expose`` can't be called so.

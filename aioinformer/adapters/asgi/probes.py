@@ -1,7 +1,6 @@
 """Answers for probes: is a program with informers alive, is it ready, and why not.
 
 ``alive`` and ``ready`` are functions of informers, for programs that answer probes themselves.
-``Probe`` is an ASGI application that answers.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ from aioinformer.adapters.asgi.responses import (
 __all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "check_informers", "ready"]
 
 Informers: TypeAlias = Callable[[], Iterable[SharedInformer[Any]]]
-"""Returns the informers to check. The function is called for each request, since most programs make
-their informers in a lifespan."""
+"""Returns the informers, for each request, since most programs make them in a lifespan."""
 
 Check: TypeAlias = Callable[[Iterable[SharedInformer[Any]]], Mapping[str, str]]
 """Returns the problems by name of the informer; empty if there are none."""
@@ -35,9 +33,6 @@ Check: TypeAlias = Callable[[Iterable[SharedInformer[Any]]], Mapping[str, str]]
 
 def check_informers(informers: object, caller: str) -> None:
     """Raise unless ``informers`` is a function without arguments that returns at once.
-
-    A factory is an iterable of informers, but the one of a lifespan doesn't exist yet when routes
-    are made.
 
     Raises:
         TypeError: ``informers`` is a factory, an informer, a list or an async function.

@@ -1,7 +1,6 @@
 """The types and messages of ASGI that are used here: one request, and a response whole or in parts.
 
-The types are those of the specification (ASGI 3.0, HTTP 2.x), spelled so that the applications fit
-wherever Starlette's do.
+The types are those of ASGI 3.0 (HTTP 2.x), spelled so that they fit wherever Starlette's do.
 """
 
 from __future__ import annotations
@@ -33,12 +32,7 @@ JSON_HEADERS: Headers = [(b"content-type", b"application/json"), (b"cache-contro
 
 
 def check_http(scope: Scope) -> None:
-    """Raise unless this is an HTTP request.
-
-    Raises:
-        UsageError: it is a WebSocket, or a lifespan, which only the program's own application
-            handles.
-    """
+    """Raise ``UsageError`` for a WebSocket or a lifespan."""
     if scope["type"] != "http":
         raise UsageError(f"this ASGI application serves HTTP requests, not {scope['type']!r}")
 

@@ -48,14 +48,11 @@ def closing_on_signals(*feeds: Closeable) -> AbstractContextManager[None]:
     loop, then calls the handler of the server. At the end of the context, the handlers of the
     server are restored. A signal that the server doesn't handle keeps its default action.
 
-    There is no effect outside of the main thread, where Python permits no signal handlers. This
-    applies to starlette's ``TestClient``, which ends a stream by disconnecting. There is no effect
-    either if the server installs its handlers after the start of the lifespan, or ends its worker
-    processes without a signal, as hypercorn does with ``--workers 1`` and more. (uvicorn, uvicorn
-    with ``--workers`` or ``--reload``, gunicorn, and hypercorn with ``--workers 0`` are tried.)
-
-    Args:
-        feeds: the feeds to close; any object with a ``close`` method is accepted.
+    There is no effect outside of the main thread, where Python permits no signal handlers
+    (starlette's ``TestClient``, which ends a stream by disconnecting), nor if the server installs
+    its handlers after the start of the lifespan, or ends its worker processes without a signal, as
+    hypercorn does with ``--workers 1`` and more. (uvicorn, uvicorn with ``--workers`` or
+    ``--reload``, gunicorn, and hypercorn with ``--workers 0`` are tried.)
 
     Raises:
         RuntimeError: no event loop is running.

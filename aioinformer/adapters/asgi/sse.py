@@ -1,14 +1,14 @@
 """Events as frames of an event stream. Each object is encoded once for all clients.
 
-All clients receive the same data of an object, at different times. So the encoded data is kept for
-a while, by the informer itself (informers with different selectors or transforms have the same
-name) and by the object's identity, version and content: a server may serve other content under an
-unchanged resourceVersion. The content is represented by its hash, since a reference to the object
-would keep old states in memory. CPython computes the hash of the bytes of an object once.
+Clients receive the same data at different times, so encoded data is kept for a while: by the
+informer itself (informers with different selectors or transforms have the same name) and by the
+object's identity, version and content, because a server may serve other content under an unchanged
+resourceVersion. The hash represents the content, since a reference to the object would keep old
+states in memory. CPython computes the hash of the bytes of an object once.
 
 If ``encode`` leaves an object out, or raises, in some of its states, the frame also depends on the
-earlier state, so that each client knows exactly the objects that were not left out last. Nothing is
-remembered for this: the earlier state is encoded again if its data is no longer kept.
+earlier state, so that each client knows exactly the objects that were not left out last. The
+earlier state is encoded again if its data is no longer kept.
 
 Source: the HTML standard, section 9.2 "Server-sent events".
 """
@@ -48,8 +48,7 @@ state. The function must be quick, and its result must depend on the informer an
 it is called at least once for a state of the object."""
 
 RETRY_MILLISECONDS = 1000
-"""Milliseconds after which a browser reconnects; a browser's own default is three to five
-seconds."""
+"""Milliseconds after which a browser reconnects; its own default is three to five seconds."""
 
 RESET_FRAME = b"retry: %d\nevent: reset\ndata: {}\n\n" % RETRY_MILLISECONDS
 SYNCED_FRAME = b"event: synced\ndata: {}\n\n"
@@ -61,17 +60,15 @@ FAILED = b"event: failed\n"
 DATA_PREFIX = b"data: "
 
 MAX_CACHE_BYTES = 8 * 1024 * 1024
-"""Bytes of encoded objects that are kept for clients that have not received them yet. The limit
-leaves room for 10,000 rows of a table, so that objects are encoded once for clients that connect
-together."""
+"""Bytes of encoded objects that are kept for clients that have not received them yet: 10,000 rows
+of a table, so that objects are encoded once for clients that connect together."""
 
 ENTRY_OVERHEAD = 450
-"""Bytes that one entry takes in addition to its data: the key, and the slot in the dict."""
+"""Bytes of an entry in addition to its data: the key, and the slot in the dict."""
 
 
 def metadata(informer: EventSource, obj: KubeObject) -> bytes:
-    """Return name, namespace, uid, resourceVersion and labels as JSON, and no content of the
-    object.
+    """Return name, namespace, uid, resourceVersion and labels as JSON, and no content.
 
     Annotations are left out, since kubectl keeps the applied object in one of them.
     """
@@ -91,11 +88,7 @@ class FrameEncoder:
     """An encoder of events as frames, with a cache of encoded objects."""
 
     def __init__(self, encode: Encode) -> None:
-        """Start with an empty cache.
-
-        Raises:
-            TypeError: ``encode`` is no plain function of an informer and an object.
-        """
+        """Start with an empty cache; raise ``TypeError`` unless ``encode`` is a plain function."""
         name = name_of(encode)
         if not callable(cast("object", encode)):
             raise TypeError(f"encode= is a function of an informer and an object, not {name}")
@@ -116,9 +109,7 @@ class FrameEncoder:
         return _frame(event, text)
 
     def _encode_change(self, informer: EventSource, event: Event, text: bytes) -> bytes:
-        """Return the frame of an event for clients that received a frame of the earlier state, or
-        none.
-        """
+        """Return the frame of an event for clients that received the earlier state, or none."""
         match event:
             case Updated(old, _):
                 before = self._encode_once(informer, old)
@@ -150,8 +141,10 @@ class FrameEncoder:
         return DATA_PREFIX + _strip_line_breaks(data) + b"\n\n"
 
     def _call_encode(self, informer: EventSource, obj: KubeObject) -> bytes | None:
-        """Return the data of an object as bytes. The returned type is checked, because a dict would
-        fail later, in a place that names neither the function nor the object.
+        """Return the data of an object as bytes.
+
+        The type is checked here: a dict would fail later, where neither function nor object is
+        named.
         """
         data = cast("object", self._encode(informer, obj))
         if isinstance(data, str):
@@ -164,9 +157,7 @@ class FrameEncoder:
         )
 
     def _log_failure(self, informer: EventSource, obj: KubeObject, error: Exception) -> None:
-        """Log a line for each object. A traceback follows once a second at most, since a function
-        with a mistake raises at each of thousands of objects.
-        """
+        """Log a line for each object, and a traceback once a second at most."""
         log.error(
             "%s: %s can't be encoded for an event stream: %s",
             informer.name,
@@ -187,12 +178,10 @@ class FrameEncoder:
 
 
 def _is_data(text: bytes) -> bool:
-    """Return True unless an encoded object is empty, or a whole ``failed`` frame."""
     return text.startswith(DATA_PREFIX)
 
 
 def _frame(event: Event, text: bytes) -> bytes:
-    """Return the frame of an event with an encoded object."""
     if not _is_data(text):
         return text
     match event:
@@ -213,10 +202,7 @@ def _as_deleted(text: bytes) -> bytes:
 
 
 def _strip_line_breaks(data: bytes) -> bytes:
-    """Return JSON without line breaks, since a line break would end the data line of the frame.
-
-    In JSON a line break is white space: a string can't contain one.
-    """
+    """Return JSON without line breaks, which are white space there and would end the data line."""
     if b"\n" in data or b"\r" in data:
         return data.replace(b"\n", b" ").replace(b"\r", b" ")
     return data

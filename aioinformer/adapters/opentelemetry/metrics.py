@@ -5,11 +5,11 @@ unit, and the prefix ``aioinformer.``: ``aioinformer_received_bytes_total`` is
 ``aioinformer.received`` in ``By``. An exporter that translates OpenTelemetry to Prometheus adds
 both again, so that the same dashboard and the same alerts work with either adapter.
 
-Recording one number in the SDK takes several microseconds, which is more than an event takes. So
-the numbers of every chunk and every call are counted as plain integers and read when the SDK
-collects. A histogram can't be read like that. The histogram of handlers receives every call while
-there are few, and a sample when there are many; of calls that are reported together it receives
-the mean. ``handler_calls`` and ``handler_time`` include all calls.
+Recording one number in the SDK takes several microseconds, more than an event, so the numbers of
+every chunk and call are counted as plain integers and read when the SDK collects. A histogram can't
+be read like that: the one of handlers receives every call while there are few, and a sample when
+there are many; of calls that are reported together it receives the mean. ``handler_calls`` and
+``handler_time`` include all calls.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ SCOPE = "aioinformer"
 """The name of the instrumentation scope, and the prefix of every instrument's name."""
 
 NON_ADDITIVE_GAUGES = frozenset({"resource_version", "freshness_seconds"})
-"""Gauges whose sum over informers means nothing. The other gauges are up-down counters, which a
-backend may add up."""
+"""Gauges whose sum over informers means nothing. The others are up-down counters."""
 
 MAX_SAMPLES_PER_SECOND = 100
 """Calls of one handler that are recorded in its histogram in a second, before only a sample is
@@ -107,8 +106,6 @@ class OpenTelemetryMetrics(RecordingMetrics):
 
 
 class _MeterInstruments:
-    """The counters and histograms of a meter."""
-
     def __init__(self, meter: Meter) -> None:
         self._counters = {
             each.name: meter.create_counter(f"{SCOPE}.{each.name}", each.unit, each.help)
@@ -135,7 +132,6 @@ class _Observations:
         self._totals = totals
 
     def create_instruments(self, meter: Meter) -> None:
-        """Create the instruments whose callbacks read the numbers."""
         for name, gauge in INFORMER_GAUGES.items():
             create = (
                 meter.create_observable_gauge
@@ -219,7 +215,6 @@ class _Observations:
 
 
 def _callback(read: ReadObservations) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    """Return ``read`` as a callback of the SDK, whose options are not needed."""
     return lambda _: read()
 
 
@@ -261,8 +256,6 @@ class _CallSampler:
 
 
 class _ThreadSamplers(threading.local):
-    """The samplers of the handlers whose event loop runs in this thread."""
-
     def __init__(self) -> None:
         self._samplers: dict[LabelPair, _CallSampler] = {}
 

@@ -48,12 +48,10 @@ from aioinformer.errors import ServerError
 __all__ = ["OpenTelemetryTracing", "trace_headers"]
 
 STATE_VERBS = frozenset({"list", "watchlist"})
-"""Verbs that read a full state."""
 
 
 def trace_headers() -> dict[str, str]:
-    """Return the headers that tell the API server which trace a request belongs to, ``traceparent``
-    for example.
+    """Return the headers that name a request's trace, such as ``traceparent``.
 
     For ``Client(..., headers=trace_headers)``. An API server that makes spans itself may continue
     the trace. The program's propagators choose the headers, W3C's by default. Without a current
@@ -70,8 +68,8 @@ class OpenTelemetryTracing:
     A span costs about 20 µs with an SDK. Handlers are called once for every event, so they have no
     spans unless ``handlers`` is true. While a request, call or run is under way, its span is
     current: spans that the handler makes become its children, and so do those of an instrumentation
-    of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``). The API server is not
-    told about spans unless the client has ``headers=trace_headers``.
+    of aiohttp's client (``opentelemetry-instrumentation-aiohttp-client``). The API server receives
+    no trace unless the client has ``headers=trace_headers``.
 
     Args:
         tracer_provider: makes the spans; the process's provider by default, which may be set later.
@@ -107,8 +105,6 @@ class OpenTelemetryTracing:
 
 
 class _CallSpan:
-    """The span of one call of a handler, or of one run of a reconciler."""
-
     def __init__(self, tracer: Tracer, name: str, attributes: dict[str, str]) -> None:
         self._span = tracer.start_span(name, context=Context(), attributes=attributes)
 
