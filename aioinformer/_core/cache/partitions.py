@@ -118,9 +118,6 @@ class PartitionedState:
             copied.update(objects if isinstance(objects, dict) else objects.items())
         return copied
 
-    def __repr__(self) -> str:
-        return f"<PartitionedState parts={len(self.parts)}/{len(self.scopes)} synced={self.synced}>"
-
 
 class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
     """The objects of all namespaces."""
@@ -390,9 +387,6 @@ class PartitionedIndexer:
         parts = (self._template, *self.state.parts.values())
         return [state for part in parts for state in part.states]
 
-    def __repr__(self) -> str:
-        return f"<PartitionedIndexer {self.state!r} waiting={len(self._waiting)}>"
-
 
 class PartitionReplacement:
     """A relist of one namespace, staged in steps as a ``StagedReplacement`` is."""
@@ -421,6 +415,3 @@ class PartitionReplacement:
         events = self._staged.commit()
         self._on_commit()
         return events
-
-    def __repr__(self) -> str:
-        return f"<PartitionReplacement {self._staged!r}>"

@@ -173,12 +173,3 @@ class WatchDecoder:
             return Delta(entry.kind, converter(entry.obj)) if isinstance(entry, Delta) else entry
 
         return decode_and_convert
-
-    @property
-    def buffered(self) -> int:
-        """Bytes of the event under way. If the stream ends now, they are discarded."""
-        return self._splitter.buffered
-
-    def __repr__(self) -> str:
-        state = f" {self._initial!r}" if self._initial is not None else ""
-        return f"<WatchDecoder buffered={self.buffered} B{state}>"

@@ -182,9 +182,6 @@ class DeltaQueue:
             self.filled.clear()
             await self.filled.wait()
 
-    def __repr__(self) -> str:
-        return f"<DeltaQueue {self.fifo!r}>"
-
 
 class ScopeQueue:
     """The end of a shared DeltaQueue that the reflector of one namespace feeds.
@@ -265,6 +262,3 @@ class ScopeQueue:
     async def room(self) -> None:
         """Wait until the shared queue is below its high mark."""
         await self._queue.room()
-
-    def __repr__(self) -> str:
-        return f"<ScopeQueue of {self._namespace} {self._queue!r}>"
