@@ -20,17 +20,14 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
-from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 from tests.cpu_time import StallMeter, cpu_wait_seconds
-from tests.time_limit import TimeLimit
 
 TESTS = Path(__file__).parent
 
@@ -51,8 +48,6 @@ SLOW_STEP = re.compile(r"Executing .* took ([\d.]+) seconds", re.DOTALL)
 
 STALLS = StallMeter()
 STALLS.start()
-
-LIMIT = TimeLimit()
 
 
 def _waited_seconds() -> float:
@@ -137,56 +132,6 @@ class _Worker(Protocol):
 def pytest_configure_node(node: _Worker) -> None:
     """Tell a worker about the selection: it receives paths, whether the user gave them or not."""
     node.workerinput["default_run"] = _is_default_run(node.config)
-
-
-class _TimeoutSettings(Protocol):
-    """The settings of a test, as pytest-timeout passes them to its hooks."""
-
-    timeout: float
-    method: str
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_timeout_set_timer(item: pytest.Item, settings: _TimeoutSettings) -> bool | None:
-    """Limit the time of a test by a thread that serves all tests, not by one thread per test."""
-    if settings.method != "thread":
-        return None
-    plugin: Any = item.config.pluginmanager.get_plugin("timeout")
-    LIMIT.set(settings.timeout, partial(plugin.timeout_timer, item, settings))
-    return True
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_timeout_cancel_timer() -> None:
-    """Lift the limit of the test that ends; the plugin ends what ``signal`` has started."""
-    LIMIT.lift()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Send one report of a test that passed in a worker of the whole default run.
-
-    pytest-xdist sends a message to the controller for the start, the set-up, the call, the
-    tear-down and the end of each test, which took a millisecond of CPU a test more than what is
-    sent here. The call and whatever did not pass is all that the usual output shows.
-    """
-    if not _reports_calls_only(item.config):
-        return None
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        if report.passed:
-            report.keywords = {}  # nothing reads the names of the markers and of all parents
-        if report.when == "call" or not report.passed:
-            item.ihook.pytest_runtest_logreport(report=report)
-    return True
-
-
-def _reports_calls_only(config: pytest.Config) -> bool:
-    """Return True in a worker of the default run without an option that needs all reports."""
-    if (worker := _worker_input(config)) is None or not worker["default_run"]:
-        return False
-    option = config.option
-    more_output = option.verbose > 0 or option.durations is not None or option.xmlpath
-    return not (more_output or option.maxfail or set(option.reportchars) & set("AP"))
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -24,7 +24,6 @@ from benchmarks.contestants.contestant import (
 from benchmarks.load.pods import Dataset, digest
 from benchmarks.load.processes import MeasurementFailed, MemorySamples, serving
 from benchmarks.load.scratch import scratch
-from benchmarks.load.server import rate
 from benchmarks.measures.curves import during_sync
 from benchmarks.measures.states import measured
 
@@ -133,12 +132,6 @@ def test_a_peer_receives_every_event_and_keeps_the_objects(
     assert sample.settled > sample.bare > 0
 
 
-def test_a_peer_that_is_not_installed_has_no_version() -> None:
-    missing = PythonPeer("none", "aioinformer-no-such-package", "none", "no_such_module.client")
-    without_module = PythonPeer("none", "kubernetes_asyncio", "none", "kubernetes_asyncio.none")
-    assert missing.version == without_module.version == ""
-
-
 def test_a_peer_that_fails_is_left_out_and_named_and_the_library_ends_the_run(
     dataset: Dataset,
 ) -> None:
@@ -196,21 +189,6 @@ def test_a_contestant_that_misses_the_last_of_a_pod_does_not_count(dataset: Data
     wrong = dataclasses.replace(dataset, digest="0" * 64)
     with pytest.raises(MeasurementFailed, match="ours: the last version of some pod"):
         ours("ours").measure(wrong)
-
-
-@pytest.mark.benchmarks
-def test_a_contestant_that_breaks_is_named_with_its_stderr(dataset: Dataset) -> None:
-    broken = ours("ours, broken", "--reads=tea-leaves")
-    with pytest.raises(MeasurementFailed, match=r"(?s)ours, broken failed.*tea-leaves"):
-        broken.measure(dataset)
-
-
-def test_the_load_server_sends_the_files_as_they_are(dataset: Dataset) -> None:
-    with serving(dataset.folder) as server:
-        assert rate(server) > 0
-        with urllib.request.urlopen(f"{server}/api/v1/pods") as answer:  # noqa: S310 - ours
-            assert answer.headers["Content-Type"] == "application/json"
-            assert len(answer.read()) == dataset.listed_bytes
 
 
 @pytest.mark.parametrize("path", ["/forget", "/expire"])

@@ -83,11 +83,6 @@ def test_remaining_tasks_and_sockets_and_a_wrong_cache_are_failures() -> None:
     ]
 
 
-def test_too_few_samples_have_no_trend() -> None:
-    with pytest.raises(ValueError, match="a trend needs 20 samples after the warm-up, not 10"):
-        fit([float(second) for second in range(20)], [0.0] * 20)
-
-
 @pytest.mark.benchmarks
 def test_a_short_soak_leaves_no_task_or_socket_and_draws_a_chart(tmp_path: Path) -> None:
     failures = run(Arguments(minutes=0.1, rate=50, objects=50, every=0.1, folder=tmp_path))

@@ -1,4 +1,4 @@
-"""The faults of a plan as clients see them, and the records of requests.
+"""The faults of a plan as clients see them.
 
 The faults themselves are tested in ``tests/testing``, without sockets and over HTTP.
 """
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import pytest
 
 from aioinformer import ListRequest, WatchRequest
-from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer.errors import (
     BadRequest,
     ConnectionFailed,
@@ -32,7 +31,7 @@ from aioinformer.testing import Cluster
 from aioinformer.testing.simulation import run
 from tests.simulation.network import Network, RecordingSource
 from tests.simulation.plan import PODS, Fault, Plan
-from tests.simulation.records import History, Request
+from tests.simulation.records import History
 
 T = TypeVar("T")
 
@@ -194,79 +193,3 @@ def test_the_fault_watch_refused_denies_watches_and_watch_lists_but_not_lists(co
     *refused, listed = on_site(main)
     assert [type(seen.error) for seen in refused] == [type(server_error(Status(code)))] * 2
     assert listed.error is None
-
-
-def test_some_watch_lists_have_a_false_end_mark_before_the_real_one() -> None:
-    async def main(site: Site) -> list[Seen]:
-        return [await site.watch(1, initial=True) for _ in range(20)]
-
-    seen = on_site(main)
-    assert {each.data.count(MARK) for each in seen} == {1}
-    decoys = [each.data.count(b'"k8s.io/initial-events-end":"false"') for each in seen]
-    assert set(decoys) == {0, 1}
-    assert all(each.data.rindex(MARK) > each.data.find(b'end":"false"') for each in seen)
-
-
-def test_a_fault_may_concern_a_share_of_requests() -> None:
-    async def main(site: Site) -> list[Seen]:
-        site.begin(kind="refuse", lasting=1e5, share=0.5)
-        return [await site.list() for _ in range(200)]
-
-    assert 70 < sum(seen.error is None for seen in on_site(main)) < 130
-
-
-def test_discovery_reports_the_absence_and_the_version_of_a_resource() -> None:
-    async def main(site: Site) -> list[object]:
-        seen: list[object] = [await site.web.discover()]
-        site.begin(kind="absent", lasting=1.0)
-        seen += await site.web.discover(), (await site.list()).error
-        await asyncio.sleep(2)
-        site.begin(kind="moved", lasting=10.0)
-        found = await site.web.discover()
-        assert found is not None
-        seen += found.version, (await site.list()).error
-        site.web = site.web.with_resource(found)
-        return [*seen, (await site.list()).data == site.cluster.list("pods")]
-
-    served, absent, missing, moved, elsewhere, there = on_site(main)
-    assert (served, absent, moved, there) == (PODS, None, "v9", True)
-    for error in (missing, elsewhere):
-        assert isinstance(error, FetchError)
-        assert classify(error) is Outcome.NOT_FOUND
-
-
-def test_the_records_contain_the_received_data_with_times() -> None:
-    async def main(site: Site) -> History:
-        await site.list()
-        watching = asyncio.create_task(site.watch(150, initial=True))
-        await asyncio.sleep(10)
-        site.cluster.create("pods", {"metadata": {"name": "d"}})
-        await watching
-        site.begin(kind="reset", amount=70, lasting=1.0)
-        await site.list()
-        return site.history
-
-    history = on_site(main)
-    listed, watched, broken = history.of(Request)
-    assert listed.initial_list_complete > listed.order
-    assert watched.initial_list_complete > watched.order
-    assert broken.initial_list_complete == 0
-    assert broken.failure.startswith("ConnectionLost: ")
-    assert [round(at) for at in watched.bookmarks] == [60, 120, 148, 149]
-    assert (watched.answered, watched.last_read, watched.ended) == (0, 149, 150)
-    assert watched.changes == 4
-
-
-def test_the_records_have_the_errors_of_requests() -> None:
-    async def main(site: Site) -> History:
-        site.begin(kind="status", lasting=1.0, amount=429, retry_after=7)
-        await site.list()
-        site.begin(kind="version_too_large", lasting=9.0, amount=1)
-        await asyncio.sleep(8)
-        await site.list()
-        return site.history
-
-    refused, early = on_site(main).of(Request)
-    assert (refused.retry_after, refused.expired) == (7, False)
-    assert refused.failure.startswith("TooManyRequests: 429 TooManyRequests")
-    assert early.expired

@@ -6,17 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from aioinformer import Added
-from aioinformer._core.delivery.mailbox import Mailbox
-from tests.core.builders import make_object
 from tests.simulation.bugs import delivery, reflector
 from tests.simulation.bugs.delivery import a_draining_handler_loses_its_last_event
-from tests.simulation.bugs.planted_bug import Original, PlantedBug, planted_bug
+from tests.simulation.bugs.planted_bug import PlantedBug
 from tests.simulation.bugs.reflector import (
     a_watch_follows_refused_connections,
     an_end_mark_is_no_bookmark,
     an_end_mark_is_waited_for,
-    an_index_loses_entries,
     an_outage_outlasts_its_end,
     pages_have_no_bound,
 )
@@ -138,29 +134,3 @@ def test_a_bug_is_caught_by_a_history_that_is_made_for_it(
         violation = examine(plan)
     assert violation is not None
     assert violation.promise == promise, violation
-
-
-def test_a_violation_names_the_promise_the_key_the_time_and_the_evidence() -> None:
-    violation = caught(an_index_loses_entries)
-    assert str(violation).startswith("promise 3 (the cache leads and is a true past state) was")
-    assert f"{violation.time:.6f} s of {violation.key}: the index of" in str(violation)
-    assert "Sample informer=" in str(violation)
-
-
-def test_a_bug_ends_with_its_block_and_needs_a_method_that_exists() -> None:
-    before = vars(Mailbox)["pop"]
-
-    @planted_bug(Mailbox, "pop")
-    def nothing_is_popped(_: Original, box: Mailbox) -> None:
-        return None
-
-    box = Mailbox(holds=lambda _: True)
-    box.put([Added(make_object({"metadata": {"name": "a"}}))])
-    with nothing_is_popped.planted():
-        assert box.pop() is None
-    assert vars(Mailbox)["pop"] is before
-    assert box.pending == 1
-    renamed = nothing_is_popped.also(Mailbox, "a_method_of_the_past")(lambda: None)
-    with pytest.raises(KeyError, match="a_method_of_the_past"), renamed.planted():
-        pass
-    assert vars(Mailbox)["pop"] is before

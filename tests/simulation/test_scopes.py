@@ -125,15 +125,6 @@ def _count(histories: Iterable[History], kind: type[ScopeOpened | ScopeClosed]) 
     return sum(len(history.of(kind)) for history in histories)
 
 
-def test_a_part_of_a_plan_is_a_plan() -> None:
-    plan: Plan = draw_scoped(3)
-    changes = [
-        index for index, step in enumerate(plan.steps) if isinstance(step, AddScope | RemoveScope)
-    ]
-    judge(simulate(plan.keep(changes)))
-    judge(simulate(plan.keep([])))
-
-
 def test_a_wait_for_an_optional_namespace_that_is_always_forbidden_is_a_violation() -> None:
     plan = Plan(
         seed=1,

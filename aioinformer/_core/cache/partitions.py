@@ -114,9 +114,6 @@ class PartitionedState:
             copied.update(part.state.objects)
         return copied
 
-    def __repr__(self) -> str:
-        return f"<PartitionedState parts={len(self.parts)}/{len(self.scopes)} synced={self.synced}>"
-
 
 class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
     """The objects of all namespaces."""
@@ -383,9 +380,6 @@ class PartitionedIndexer:
         parts = (self._template, *self.state.parts.values())
         return [state for part in parts for state in part.states]
 
-    def __repr__(self) -> str:
-        return f"<PartitionedIndexer {self.state!r} waiting={len(self._waiting)}>"
-
 
 class PartitionReplacement:
     """A relist of one namespace, staged in steps as a ``StagedReplacement`` is."""
@@ -414,6 +408,3 @@ class PartitionReplacement:
         events = self._staged.commit()
         self._on_commit()
         return events
-
-    def __repr__(self) -> str:
-        return f"<PartitionReplacement {self._staged!r}>"

@@ -46,6 +46,3 @@ class Confirmation:
             return False
         self.pending = False
         return True
-
-    def __repr__(self) -> str:
-        return f"<Confirmation pending={self.pending} server={self.server_version or 'unknown'}>"

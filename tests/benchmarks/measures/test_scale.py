@@ -6,12 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.measures.callbacks import Stretch
 from benchmarks.measures.scale import (
     TINY_SCALE,
-    LargeCache,
-    ManyInformers,
-    Scale,
     scale,
     scale_rows,
 )
@@ -34,28 +30,3 @@ def test_all_events_arrive_and_the_section_shows_each_measurement() -> None:
     assert found.quiet_resources == TINY_SCALE.quiet
     assert "| 300 |" in "\n".join(scale_rows(found))
     assert len(reported) == 6
-
-
-def test_the_section_compares_caches_of_objects_of_one_size() -> None:
-    caches = [large_cache(1_000, 600), large_cache(500, 3_300), large_cache(10_000, 600)]
-    many = ManyInformers(
-        informers=5, listeners=20, objects=50, sync_wall=1, sync_cpu=1, longest=Stretch(),
-        longest_live=Stretch(), memory=1, tasks=1, event_cpu=1,
-    )  # fmt: skip
-    found = Scale(
-        day="2026-11-23", machine="2 cores", caches=caches, many=many, quiet_resources=50, quiet={}
-    )
-    text = "\n".join(scale_rows(found))
-
-    assert "| 1,000 to 10,000 of 600 B | 1.00 x | 10.0 x; 1.0 x | 1.00 x; 1.00 x | 1.00 x |" in text
-    assert text.count(" to ") == 1 + text.count("socket to the handler")
-    assert "50 quiet resources" in text
-    assert "Measured on 2026-11-23: 2 cores." in text
-
-
-def large_cache(objects: int, json: float) -> LargeCache:
-    return LargeCache(
-        objects=objects, json=json, sync_wall=objects, sync_cpu=objects,
-        longest=Stretch(cpu=objects), longest_live=Stretch(cpu=0.001),
-        settled=json, peak=json, event_cpu=0.001,
-    )  # fmt: skip

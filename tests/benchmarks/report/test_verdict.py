@@ -12,7 +12,6 @@ from benchmarks.measures.curves import Curves
 from benchmarks.measures.fanout import Fanout
 from benchmarks.measures.imports import ImportTimes
 from benchmarks.measures.latency import Latency
-from benchmarks.report.table import table
 from benchmarks.report.verdict import Verdict, verdicts
 from benchmarks.run import QUICK, Crowd, Numbers, Results
 
@@ -100,43 +99,6 @@ def test_a_ratio_above_one_means_that_the_library_is_faster() -> None:
 
 def test_the_cost_of_a_further_listener_is_a_fifteenth_of_the_cost_of_fifteen() -> None:
     assert verdict_of(results(OURS), "further listener").values == pytest.approx((0.4,))
-
-
-def test_the_table_shows_caches_and_latencies_beside_those_of_other_libraries() -> None:
-    lines = [" ".join(line.split()) for line in table(results(OURS)).splitlines()]
-    assert "bytes an object, all in 2,500.00 34,000.00" in lines
-    assert "beyond its own JSON 450.00 -" in lines
-    assert "an event among 100,000 objects 10.0 us CPU, among 1,000 8.0 us" in lines
-    assert (
-        "bytes to handler, floor 4,999 events/s: p50 0.08 ms, p99 0.50 ms, worst 10.0 ms" in lines
-    )
-
-
-def test_without_client_go_the_table_shows_the_rest() -> None:
-    run = results(OURS, absent={"client-go": "not installed: Go is needed"})
-    assert not any("client-go" in verdict.name for verdict in verdicts(run))
-    assert "no client-go: not installed: Go is needed" in table(run)
-
-
-def test_the_table_marks_unmet_requirements() -> None:
-    lines = {line[:40].strip(): line for line in table(results({**OURS, **GO})).splitlines()}
-    assert lines["events, client-go JSON = 1"].endswith("met, aim too")
-    assert lines["events, client-go protobuf = 1"].endswith("NOT MET")
-    assert lines["one more listener, events come alone"].endswith("  met")
-    assert lines["one more listener, 64 events at once"].endswith("met, aim too")
-    assert lines["longest callback, relist, CPU"].endswith("NOT MET")
-    assert lines["longest callback, sync, CPU"].endswith("met, aim too")
-    assert lines["an object beyond its bytes"].endswith("NOT MET")
-    assert lines["bytes to handler, 5,000 events/s, p50"].endswith("met, aim too")
-    assert lines["p99"].endswith("NOT MET")
-    assert lines["an event among many, among few = 1"].endswith("  met")
-
-
-def test_the_table_shows_values_relative_to_client_go() -> None:
-    (row,) = [line for line in table(results({**OURS, **GO})).splitlines() if "CPU an event" in line
-              and "x" in line]  # fmt: skip
-    assert "19.00x" in row
-    assert "1.00x" in row
 
 
 def test_numbers_are_medians_and_memory_is_counted_above_the_bare_process(

@@ -12,14 +12,10 @@ from aioinformer._core.listwatch.rate_limit import Bucket, Limits, ServerLimiter
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
-    Expired,
     FetchError,
-    Forbidden,
     ProtocolError,
     RequestTimedOut,
-    ServerFailure,
     Status,
-    TooManyRequests,
     server_error,
 )
 
@@ -172,11 +168,6 @@ def test_other_errors_do_not_block_requests(error: FetchError) -> None:
     assert rates.blocked_until < 100.0
 
 
-def test_the_error_classes_in_this_module_are_those_of_their_codes() -> None:
-    kinds = [type(refused(code)) for code in (403, 410, 429, 503)]
-    assert kinds == [Forbidden, Expired, TooManyRequests, ServerFailure]
-
-
 # -- the numbers -------------------------------------------------------------------------------
 
 
@@ -198,51 +189,9 @@ def test_limits_that_permit_no_request_are_rejected(limits: dict[str, Any]) -> N
         Limits(**limits)
 
 
-def test_one_follow_up_for_each_restart_stays_below_fifty_a_second() -> None:
-    limits = Limits()
-    assert 2 * (limits.restarts + limits.burst) <= 50
-
-
-def test_the_state_shows_in_the_repr() -> None:
-    rates = ServerLimiter(Limits())
-    rates.record_failure(refused(429, 7.0), 100.0)
-    assert repr(rates) == (
-        "<ServerLimiter failing failures=1 blocked until 107.000 "
-        "<Bucket 20/s burst=5 ready at -inf>>"
-    )
-
-
-# -- bounds that a change of one token would move ------------------------------------------------
-
-
-def test_the_least_limits_are_accepted() -> None:
-    limits = Limits(lists=1, burst=1, restarts=0.5, retry_after=0, slot_timeout=0.5)
-    assert (limits.lists, limits.burst, limits.retry_after) == (1, 1, 0)
-
-
-def test_the_errors_of_limits_name_each_bound() -> None:
-    with pytest.raises(ValueError, match=r"^lists and burst must be at least 1, and restarts"):
-        Limits(burst=0)
-    with pytest.raises(ValueError, match=r"^retry_after must not be negative, and slot_timeout"):
-        Limits(slot_timeout=0)
-
-
-def test_a_request_takes_a_token_of_the_limiter() -> None:
-    limiter = ServerLimiter(Limits(restarts=2.0, burst=1))
-    limiter.take(10.0)
-    assert limiter.ready_at == pytest.approx(10.5)
-
-
 def test_failures_are_counted_and_a_wait_below_a_second_is_kept() -> None:
     limiter = ServerLimiter(Limits())
     for _ in range(3):
         limiter.record_failure(refused(429, 0.5), 100.0)
     assert limiter.failures == 3
     assert limiter.blocked_until == 100.5
-
-
-def test_the_repr_of_a_limiter_shows_its_state() -> None:
-    limiter = ServerLimiter(Limits())
-    assert repr(limiter).startswith("<ServerLimiter well failures=0 ")
-    limiter.record_failure(refused(503), 1.0)
-    assert repr(limiter).startswith("<ServerLimiter failing failures=1 ")

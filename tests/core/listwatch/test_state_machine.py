@@ -13,7 +13,7 @@ from aioinformer._core.listwatch.backoff import (
     Backoff,
 )
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.polling import POLL_INTERVAL, Polling
+from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.requests import (
     PAGE_SIZE,
     DiscoveryRequest,
@@ -96,14 +96,6 @@ def test_a_page_does_not_count_as_success() -> None:
     assert sent(advance(state, Outcome.BAD_REQUEST).request) == ListRequest("", PAGE_SIZE)
 
 
-def test_an_expired_watch_lists_at_its_last_version_first() -> None:
-    """client-go: the cache may still have it, and an older state is no answer."""
-    state = watching_state("10")
-
-    assert sent(advance(state, Outcome.EXPIRED).request) == ListRequest("10", 0)
-    assert sent(advance(state, Outcome.EXPIRED).request) == ListRequest("", PAGE_SIZE)
-
-
 def test_pages_follow_their_tokens() -> None:
     state = listing_state()
     tokens: list[str] = []
@@ -114,13 +106,6 @@ def test_pages_follow_their_tokens() -> None:
 
     assert tokens == ["t1", "t2", "t3"]
     assert state.phase is Phase.WATCH
-
-
-def test_a_failed_page_is_requested_again() -> None:
-    state = paging_state()
-
-    for outcome in (Outcome.THROTTLED, Outcome.UNREACHABLE, Outcome.SERVER_ERROR):
-        assert sent(advance(state, outcome).request) == ListRequest("0", PAGE_SIZE, "t1")
 
 
 @pytest.mark.client_go(24)
@@ -702,17 +687,6 @@ def test_after_a_rejected_list_the_next_read_is_a_watch_list_again() -> None:
 
 
 @pytest.mark.parametrize(("code", "reason"), REFUSED)
-def test_a_rejected_watch_is_followed_by_a_list_and_a_watch(code: int, reason: str) -> None:
-    """A server that has just started refuses requests for some seconds."""
-    state = watching_state("10")
-    state.open_watch(WatchRequest("10", 300), 0.0)
-
-    step = finish(state, code, reason)
-    assert (sent(step.request), step.delay) == (ListRequest("10", 0), 0.0)
-    assert sent(advance(state, state.finish_page("12", "")).request) == WatchRequest("12", 450)
-
-
-@pytest.mark.parametrize(("code", "reason"), REFUSED)
 def test_lists_refresh_the_cache_if_a_watch_is_rejected_right_after_a_list(
     code: int, reason: str
 ) -> None:
@@ -766,12 +740,6 @@ def test_an_outage_does_not_end_the_polling() -> None:
 
     assert sent(advance(state, state.finish_page("11", "")).request) == WatchRequest("11", 450)
     assert finish(state, 403, "Forbidden").delay == POLL_INTERVAL
-
-
-def test_the_interval_of_polling_has_a_jitter_of_a_tenth() -> None:
-    polling = Polling(100.0)
-
-    assert [polling.delay(jitter) for jitter in (0.0, 0.5, 1.0)] == pytest.approx([90, 100, 110])
 
 
 def test_a_served_resource_that_answers_404_is_listed_and_looked_up_alternately() -> None:
@@ -897,16 +865,6 @@ def test_after_a_quiet_time_the_alternative_is_tried_at_once_again() -> None:
     advance(state, state.finish_page("10", ""), now=0.0)
 
     assert advance(state, Outcome.EXPIRED, now=1000.0).delay == 0.0
-
-
-def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
-    state = ListWatchState()
-    assert repr(state) == "<ListWatchState LIST rv=none failures=0>"
-    advance(state, Outcome.UNREACHABLE)
-    advance(state, state.finish_page("10", "t1"))
-    assert repr(state) == "<ListWatchState PAGE rv=none failures=1>"
-    advance(state, state.finish_page("10", ""))
-    assert repr(state) == "<ListWatchState WATCH rv=10 failures=1>"
 
 
 # -- any sequence --------------------------------------------------------------------------------

@@ -15,13 +15,12 @@ from aioinformer._core.listwatch.state_machine import (
     ListWatchState,
 )
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
-from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut, TransportError
+from aioinformer.errors import ConnectionLost, RequestTimedOut, TransportError
 from tests.core.builders import make_server_error
 from tests.core.list_watch_states import (
     advance,
     freshness_check_state,
     listing_state,
-    paging_state,
     sent,
     watching_state,
     watchlist_state,
@@ -51,21 +50,6 @@ def check_reported(
 
 
 # -- watches that the server ends ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("lasted", "outcome", "text"),
-    [
-        (0.9, Outcome.EMPTY_WATCH, "the watch ended at once without a change"),
-        (1.0, Outcome.SHORT_WATCH, "the watch ended after 1.0 s without a change"),
-        (9.9, Outcome.SHORT_WATCH, "the watch ended after 9.9 s without a change"),
-    ],
-)
-def test_a_watch_that_ends_early_without_a_change_is_reported(
-    lasted: float, outcome: Outcome, text: str
-) -> None:
-    end = open_watch(watching_state()).finish_watch(OPENED + lasted)
-    check_reported(end, outcome, ConnectionLost, text)
 
 
 def test_the_usual_end_of_a_watch_is_not_reported() -> None:
@@ -128,12 +112,6 @@ def test_a_confirming_watch_may_be_as_short_as_it_was_requested() -> None:
 
 
 # -- watches that the watchdog ends ----------------------------------------------------------------
-
-
-def test_a_watchlist_without_an_end_mark_is_reported() -> None:
-    end = open_watch(watchlist_state()).finish_idle_watch(OPENED + 30.0)
-    text = "the WatchList had no end mark after 30 s; using lists instead"
-    check_reported(end, Outcome.WATCHLIST_TIMEOUT, RequestTimedOut, text)
 
 
 def test_a_watch_that_outlives_its_time_is_a_broken_connection() -> None:
@@ -229,19 +207,6 @@ def test_the_freshness_check_shows_if_an_idle_server_had_a_bookmark_to_send(
     assert state.profile.bookmark_interval == interval
 
 
-def test_watches_that_fall_silent_together_double_the_interval_once() -> None:
-    profile = ServerProfile(bookmark_interval=60.0)
-    states = [watching_state(), watching_state()]
-    for state in states:
-        state.profile = profile
-        open_watch(state)
-    for state in states:
-        advance(state, state.finish_idle_watch(OPENED + 75.0))
-    for state in states:
-        advance(state, state.finish_page("10", ""))
-    assert profile.bookmark_interval == 120.0
-
-
 def test_the_data_of_a_watch_puts_its_idle_timeout_off() -> None:
     state = open_watch(watching_state(), ServerProfile(bookmark_interval=60.0))
     assert isinstance(state.request, WatchRequest)
@@ -251,16 +216,6 @@ def test_the_data_of_a_watch_puts_its_idle_timeout_off() -> None:
 
 
 # -- failures and malformed states -----------------------------------------------------------------
-
-
-def test_a_failed_request_keeps_its_error() -> None:
-    error = make_server_error(500, "InternalError")
-    assert listing_state().finish_failed(error, opened=False) == RequestEnd(
-        Outcome.SERVER_ERROR, error
-    )
-    assert watching_state().finish_failed(error, opened=True) == RequestEnd(
-        Outcome.ERROR_EVENT, error
-    )
 
 
 def test_a_server_without_watchlists_is_recognized_by_its_error() -> None:
@@ -278,52 +233,6 @@ def test_rejected_watches_are_reported_once() -> None:
     assert first == RequestEnd(Outcome.WATCH_REFUSED, error, known=False)
     again = state.finish_failed(error, opened=False)
     assert again == RequestEnd(Outcome.WATCH_REFUSED, error, known=True)
-
-
-def test_an_error_in_an_open_watch_is_no_rejected_watch() -> None:
-    error = make_server_error(403, "Forbidden", phase="watch")
-    end = watching_state().finish_failed(error, opened=True)
-    assert end == RequestEnd(Outcome.ACCESS_DENIED, error)
-
-
-def test_a_list_without_a_version_is_malformed() -> None:
-    with pytest.raises(ProtocolError) as caught:
-        listing_state().finish_page("", "")
-    assert str(caught.value) == "the list has no resourceVersion to watch from"
-    assert caught.value.phase == "list"
-
-
-def test_a_page_that_leads_to_itself_is_malformed() -> None:
-    with pytest.raises(ProtocolError) as caught:
-        paging_state().finish_page("10", "t1")
-    assert str(caught.value) == "the continue token of a page leads to the same page"
-    assert caught.value.phase == "list"
-
-
-def test_an_end_mark_without_a_version_is_malformed() -> None:
-    with pytest.raises(ProtocolError) as caught:
-        open_watch(watchlist_state()).complete_initial_list("", OPENED)
-    assert str(caught.value) == "the end mark of a WatchList has no version"
-    assert caught.value.phase == "watch"
-
-
-def test_a_watchlist_that_is_older_than_requested_is_malformed() -> None:
-    state = open_watch(watchlist_state("10"))
-    with pytest.raises(ProtocolError) as caught:
-        state.complete_initial_list("9", OPENED)
-    assert str(caught.value) == "the state of a WatchList is older than requested"
-    assert caught.value.phase == "watch"
-
-
-def test_a_list_that_is_older_than_requested_is_reported_and_read_again() -> None:
-    state = watching_state("10")
-    advance(state, Outcome.PROTOCOL_ERROR)
-    end = state.finish_page("9", "")
-    assert end.outcome is Outcome.REWOUND
-    assert type(end.error) is ProtocolError
-    assert str(end.error) == "the list is older than requested; reading the newest state instead"
-    assert end.error.phase == "list"
-    assert state.resource_version == "10"
 
 
 # -- the beginning ---------------------------------------------------------------------------------
