@@ -124,6 +124,11 @@ class RequestScheduler:
                 "the server asks for a pause (Retry-After): no list or watch for %.1f s", pause
             )
 
+    def __repr__(self) -> str:
+        trouble = ", server in trouble" if self.limiter.failing else ""
+        slots = f"{self.initial_lists} of {self.limits.lists} initial lists"
+        return f"<RequestScheduler {slots}, {self.waiting} waiting{trouble}>"
+
 
 class ReflectorLane:
     """The requests of one reflector. The pages of a list keep one slot from page to page."""
@@ -195,6 +200,9 @@ class ReflectorLane:
         else:
             slot.release()
 
+    def __repr__(self) -> str:
+        return f"<ReflectorLane{' with a slot' if self._page_slot else ''} of {self._scheduler!r}>"
+
 
 class ListSlot:
     """One of the slots for initial lists."""
@@ -222,6 +230,9 @@ class ListSlot:
         if self.cancel_release():
             self._held = False
             self._scheduler.release_list_slot()
+
+    def __repr__(self) -> str:
+        return f"<ListSlot {'held' if self._held else 'released'}>"
 
 
 def _reads_initial_list(request: AnyRequest) -> bool:

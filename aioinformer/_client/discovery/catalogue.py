@@ -14,6 +14,7 @@ from itertools import islice
 from aioinformer._client.discovery.documents import ServedResource, version_path
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.resources import Resource, is_path_segment
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
     AmbiguousResource,
     FetchError,
@@ -166,6 +167,10 @@ class Catalogue:
         for each in self.served:
             if head in each.resource.names() and _matches_suffix(each.resource, rest):
                 yield each
+
+    def __repr__(self) -> str:
+        unread = f", {quantity(len(self.unread), 'document')} unread" if self.unread else ""
+        return f"<Catalogue of {quantity(len(self.served), 'resource')}{unread}>"
 
 
 def _exclusive_short_names(resource: Resource) -> set[str]:

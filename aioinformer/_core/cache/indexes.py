@@ -93,6 +93,7 @@ class IndexBuild:
         self._states = states
         self._partial_indexes: dict[CacheState, Index] = {}
         self._failure: IndexFailed | None = None
+        self._filed_count = 0
         self._steps = self._build()
 
     def step(self, n: int) -> bool:
@@ -143,6 +144,7 @@ class IndexBuild:
                 # If it isn't, a newer version or a deletion was filed when it arrived.
                 if state.objects.get(obj.key) is obj:
                     index.move(obj, (), index.values(obj))
+                    self._filed_count += 1
                 yield
             else:
                 continue
@@ -166,3 +168,6 @@ class IndexBuild:
                 self._failure = IndexFailed(self.name, obj.resource, obj.key, error, new=True)
                 self._failure.__cause__ = error
             return ()
+
+    def __repr__(self) -> str:
+        return f"<IndexBuild {self.name} filed={self._filed_count}>"

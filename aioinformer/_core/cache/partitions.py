@@ -114,6 +114,9 @@ class PartitionedState:
             copied.update(part.state.objects)
         return copied
 
+    def __repr__(self) -> str:
+        return f"<PartitionedState parts={len(self.parts)}/{len(self.scopes)} synced={self.synced}>"
+
 
 class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
     """The objects of all namespaces."""
@@ -380,6 +383,9 @@ class PartitionedIndexer:
         parts = (self._template, *self.state.parts.values())
         return [state for part in parts for state in part.states]
 
+    def __repr__(self) -> str:
+        return f"<PartitionedIndexer {self.state!r} waiting={len(self._waiting)}>"
+
 
 class PartitionReplacement:
     """A relist of one namespace, staged in steps as a ``StagedReplacement`` is."""
@@ -408,3 +414,6 @@ class PartitionReplacement:
         events = self._staged.commit()
         self._on_commit()
         return events
+
+    def __repr__(self) -> str:
+        return f"<PartitionReplacement {self._staged!r}>"

@@ -155,3 +155,7 @@ class Comparison:
         return Verification(
             self.resource_version, self._server_count, self._differences, self._rejected
         )
+
+    def __repr__(self) -> str:
+        counts = f"compared={self._server_count} left={len(self._unmatched)}"
+        return f"<Comparison rv={self.resource_version} {counts}>"

@@ -160,6 +160,7 @@ class WatchDecoder:
 
     @property
     def buffered(self) -> int:
+        """Bytes of the event under way, discarded if the stream ends now."""
         return self._splitter.buffered
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from typing import Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from aioinformer._core.controllers.queue_items import Priority
+from aioinformer._core.quantities import quantity
 
 __all__ = ["DelayQueue"]
 
@@ -130,3 +131,6 @@ class DelayQueue(Generic[K]):
 
     def __len__(self) -> int:
         return len(self._by_key)
+
+    def __repr__(self) -> str:
+        return f"<DelayQueue {quantity(len(self._by_key), 'key')}, the next at {self.next_due}>"

@@ -36,3 +36,8 @@ class QueueItem(Struct, Generic[K], eq=False):
     """The time at which a worker took the key; ``None`` while it waits."""
     rerun: QueueItem[K] | None = None
     """The next run, which was requested while this one was under way."""
+
+    def __repr__(self) -> str:
+        state = "waiting" if self.started_at is None else "processing"
+        rerun = ", rerun requested" if self.rerun else ""
+        return f"<QueueItem {self.key!r} {self.priority.name} {state}{rerun}>"

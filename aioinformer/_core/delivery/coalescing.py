@@ -163,3 +163,6 @@ class CoalescedEvents:
 
     def __bool__(self) -> bool:
         return bool(self.changes)
+
+    def __repr__(self) -> str:
+        return f"<CoalescedEvents pending={self.count} merged={self.merged}>"

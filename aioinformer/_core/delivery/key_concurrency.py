@@ -74,3 +74,6 @@ class KeyConcurrency:
             waiting.clear()
         self._marked = dict.fromkeys(self._marked, 1)
         self.waiting = 0
+
+    def __repr__(self) -> str:
+        return f"<KeyConcurrency {len(self._busy)}/{self.count} busy, {self.waiting} waiting>"

@@ -401,3 +401,6 @@ class Mailbox:
             return initial.queued_at
         merged = self._coalesced.oldest
         return self.recent.oldest if merged is None else merged
+
+    def __repr__(self) -> str:
+        return f"<Mailbox pending={self.pending}/{self.limit} {self.overflow} synced={self.synced}>"

@@ -47,3 +47,9 @@ class ResourceAvailability:
 
     def reset(self) -> None:
         self.absent_since, self.absence_confirmed = None, False
+
+    def __repr__(self) -> str:
+        if self.absent_since is None:
+            return "<ResourceAvailability not absent>"
+        confirmed = " confirmed" if self.absence_confirmed else ""
+        return f"<ResourceAvailability absent since {self.absent_since:.1f}{confirmed}>"

@@ -46,3 +46,6 @@ class Confirmation:
             return False
         self.pending = False
         return True
+
+    def __repr__(self) -> str:
+        return f"<Confirmation pending={self.pending} server={self.server_version or 'unknown'}>"

@@ -159,3 +159,8 @@ class IdleTimeout:
     def past_deadline(self, now: float) -> bool:
         """Return True if the watch has outlived its deadline, with or without data."""
         return self.initial_list_complete and now >= self._watch_deadline + DEADLINE_GRACE
+
+    def __repr__(self) -> str:
+        state = "a watch" if self.initial_list_complete else "an initial list"
+        paused = " paused" if self._paused else ""
+        return f"<IdleTimeout of {state}{paused} {self.timeout:g} s>"

@@ -62,3 +62,7 @@ class Polling:
     def delay(self, jitter: float) -> float:
         """Return the seconds before the next list; ``jitter`` is a random number in [0, 1)."""
         return self._interval * (1 + JITTER * (jitter - 0.5))
+
+    def __repr__(self) -> str:
+        state = f"active, {self._polls} of {self._polls_per_watch} lists" if self.active else "idle"
+        return f"<Polling every {self._interval:g} s {state}>"

@@ -79,6 +79,9 @@ class Bucket:
     def take(self, now: float) -> None:
         self._full_at = max(self._full_at, now) + self._interval
 
+    def __repr__(self) -> str:
+        return f"<Bucket {1 / self._interval:g}/s burst={self._burst} ready at {self.ready_at:.3f}>"
+
 
 class ServerLimiter:
     """The token bucket of one client, and the state of its server."""
@@ -116,6 +119,11 @@ class ServerLimiter:
         pause = _requested_wait(error)
         if pause > 0:
             self.blocked_until = max(self.blocked_until, now + min(pause, self._max_retry_after))
+
+    def __repr__(self) -> str:
+        state = "failing" if self.failing else "well"
+        blocked = f"blocked until {self.blocked_until:.3f}"
+        return f"<ServerLimiter {state} failures={self.failures} {blocked} {self._bucket!r}>"
 
 
 def _is_server_trouble(error: FetchError) -> bool:

@@ -456,3 +456,7 @@ class ListWatchState:
             return self._page_size
         from_cache = self._list_version not in (ANY, NEWEST) and not self._watch_cache_disabled
         return 0 if from_cache else PAGE_SIZE
+
+    def __repr__(self) -> str:
+        known = self.resource_version or "none"
+        return f"<ListWatchState {self.phase.name} rv={known} failures={self.backoff.failures}>"

@@ -178,6 +178,9 @@ class DecodedBodyCache:
     def objects(self) -> list[Struct]:
         return [obj for obj, _ in (*self._small.copy(), *self._large.copy())]
 
+    def __repr__(self) -> str:
+        return f"<DecodedBodyCache small={len(self._small)} large={len(self._large)}>"
+
 
 decoded_bodies = DecodedBodyCache()
 """The decoded bodies of all informers of this process."""

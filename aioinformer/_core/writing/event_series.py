@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioinformer._core.listwatch.rate_limit import Bucket
+from aioinformer._core.quantities import quantity
 from aioinformer._core.writing.event_objects import (
     EventRecord,
     ReportingController,
@@ -118,6 +119,9 @@ class EventSeries:
         """
         self._created = False
 
+    def __repr__(self) -> str:
+        return f"<EventSeries {self.record} ×{self.count}, {self.unsent} unsent>"
+
 
 class EventSeriesTracker:
     """The series of one recorder. The number of remembered series is bounded; the oldest is
@@ -210,3 +214,8 @@ class EventSeriesTracker:
 
     def __len__(self) -> int:
         return len(self._series)
+
+    def __repr__(self) -> str:
+        series = len(self._refreshed_at)
+        events = quantity(len(self), "event")
+        return f"<EventSeriesTracker {events}, {series} series, {self.filtered} filtered>"

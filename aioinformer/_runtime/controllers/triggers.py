@@ -153,6 +153,9 @@ class ObjectTrigger:
             return
         self._enqueue(event.key, *_reason_for(event, self._informer))
 
+    def __repr__(self) -> str:
+        return f"<ObjectTrigger of {self._informer}>"
+
 
 class DeletionHandler:
     """A handler of deletions alone, which requests no run."""
@@ -165,6 +168,9 @@ class DeletionHandler:
         """Pass the key of a deletion."""
         if isinstance(event, Deleted):
             self._on_deletion(event.key)
+
+    def __repr__(self) -> str:
+        return f"<DeletionHandler of {self._on_deletion!r}>"
 
 
 class Trigger(Generic[T]):
@@ -226,6 +232,9 @@ class Trigger(Generic[T]):
         if not _is_key_list(given):
             raise TypeError(f"{self._to_keys!r} must return a list of keys, not {given!r}")
         return [self._parse_key(each) for each in given]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._informer}: {self._to_keys!r}>"
 
 
 def _is_key_list(given: object) -> bool:

@@ -66,6 +66,10 @@ class ActiveCall(Struct, eq=False):
     closing: list[HandlerCaller] = []
     """The callers whose end this call waits for."""
 
+    def __repr__(self) -> str:
+        state = "over" if self.done else "late" if self.timeout_error else "in flight"
+        return f"<Call at {type(self.event).__name__} of {self.event.obj.key} {state}>"
+
 
 CURRENT_CALL: ContextVar[ActiveCall | None] = ContextVar("aioinformer_call", default=None)
 """The call of a handler that this code runs in, or in which its task was started."""
@@ -154,6 +158,9 @@ class CallTimeouts:
         if call.limits_passed >= len(self._limits):
             return None
         return call.started_at + self._limits[call.limits_passed][0]
+
+    def __repr__(self) -> str:
+        return f"<CallTimeouts {quantity(len(self.calls), 'call')} in flight>"
 
 
 SLOW_CALL_SECONDS = 10.0

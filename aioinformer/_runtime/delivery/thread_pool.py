@@ -110,6 +110,9 @@ class HandlerThreads:
             self._jobs.put(None)
         self._thread_count = 0
 
+    def __repr__(self) -> str:
+        return f"<HandlerThreads {self._max_threads} at most>"
+
 
 def _run_jobs(jobs: SimpleQueue[_Job | None]) -> None:
     """Run jobs until ``None`` comes."""

@@ -440,6 +440,9 @@ class Pump:
             without_traceback(error)  # its frames would keep removed objects alive
             break
 
+    def __repr__(self) -> str:
+        return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
+
 
 def _weak_call(method: WeakMethod[Callable[[Listener], None]]) -> Callable[[Listener], None]:
     """Return a call of a method for listeners, which must not keep the pump that keeps them."""

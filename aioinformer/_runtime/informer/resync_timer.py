@@ -110,3 +110,6 @@ class ResyncTimer:
         except TimeoutError:
             return
         self._rescheduled.clear()
+
+    def __repr__(self) -> str:
+        return f"<ResyncTimer period={self._default_period:g} next={self._next_due}>"

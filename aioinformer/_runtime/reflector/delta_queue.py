@@ -154,6 +154,9 @@ class DeltaQueue:
             self.filled.clear()
             await self.filled.wait()
 
+    def __repr__(self) -> str:
+        return f"<DeltaQueue {self.fifo!r}>"
+
 
 class ScopeQueue:
     """The end of a shared DeltaQueue that the reflector of one namespace feeds.
@@ -221,3 +224,6 @@ class ScopeQueue:
 
     async def room(self) -> None:
         await self._queue.room()
+
+    def __repr__(self) -> str:
+        return f"<ScopeQueue of {self._namespace} {self._queue!r}>"

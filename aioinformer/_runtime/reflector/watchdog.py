@@ -86,3 +86,7 @@ class Watchdog:
         cancelled = isinstance(error, asyncio.CancelledError)
         self.expired = self._task.uncancel() <= self._cancelling and cancelled
         return self.expired
+
+    def __repr__(self) -> str:
+        state = "expired" if self.expired else "active" if self._idle_timeout else "inactive"
+        return f"<Watchdog {state} {self._idle_timeout!r}>"

@@ -52,3 +52,6 @@ class Scan(Generic[T]):
             await self._time_slice.maybe_yield()
             self._results.extend(self._search.step(self._step_size))
         return self._results.popleft()
+
+    def __repr__(self) -> str:
+        return f"<Scan {self._search!r}>"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Self, TypeVar
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import ServerError, server_error
 from aioinformer.testing.faults.effects import (
     IMMEDIATE_EFFECTS,
@@ -311,3 +312,8 @@ class FaultedRequest:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        faults = list(self._start_offsets)
+        sent = quantity(self.bytes_sent, "byte")
+        return f"<FaultedRequest {self.verb} {self.resource} {sent} {faults}>"

@@ -463,6 +463,28 @@ def test_the_first_waiting_request_may_be_cancelled() -> None:
 # -- what it shows -----------------------------------------------------------------------------
 
 
+def test_the_state_shows_in_the_repr() -> None:
+    async def story() -> list[str]:
+        scheduler = RequestScheduler(Limits(lists=1))
+        lane, shown = scheduler.create_lane(), [repr(scheduler)]
+        async with lane.acquire(FIRST):
+            waiting = asyncio.create_task(send(scheduler.create_lane(), FIRST))
+            await asyncio.sleep(0)
+            scheduler.record_failure(LOST)
+            shown.append(repr(scheduler))
+            lane.record_response()
+        shown.append(repr(lane))
+        await send(lane, WATCH)
+        await waiting
+        return shown
+
+    assert simulated(story) == [
+        "<RequestScheduler 0 of 1 initial lists, 0 waiting>",
+        "<RequestScheduler 1 of 1 initial lists, 1 waiting, server in trouble>",
+        "<ReflectorLane with a slot of <RequestScheduler 1 of 1 initial lists, 1 waiting>>",
+    ]
+
+
 # -- a client ----------------------------------------------------------------------------------
 
 

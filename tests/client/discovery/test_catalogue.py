@@ -12,7 +12,7 @@ from aioinformer._client.discovery.documents import (
     parse_aggregated_resources,
     parse_legacy_resources,
 )
-from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer.errors import (
     AmbiguousResource,
     Forbidden,
@@ -320,3 +320,8 @@ def test_a_stored_error_keeps_no_traceback() -> None:
     other = copy_error(ProtocolError("nonsense", phase="discovery"))
     assert (type(other), str(other), other.phase) == (ProtocolError, "nonsense", "discovery")
     assert isinstance(copy_error(LOST), NotFound)
+
+
+def test_the_repr_shows_the_number_of_resources_and_unread_documents() -> None:
+    assert repr(of(*BUILT_IN[:3])) == "<Catalogue of 3 resources>"
+    assert repr(Catalogue((), {"/apis": None})) == "<Catalogue of 0 resources, 1 document unread>"

@@ -284,3 +284,9 @@ def test_the_second_of_two_equal_builds_adds_nothing() -> None:
 
     assert indexer.state.indexes["node"] is index
     assert indexer.state.building == ()
+
+
+def test_the_repr_shows_the_number_of_filed_objects() -> None:
+    work = building(holding(*PODS))
+    work.step(2)
+    assert repr(work) == "<IndexBuild node filed=2>"

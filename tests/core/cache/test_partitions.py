@@ -515,6 +515,15 @@ def test_a_copy_of_the_objects_does_not_change() -> None:
     assert sorted(map(str, copied)) == ["a/x", "b/x"]
 
 
+def test_the_reprs_count_the_namespaces() -> None:
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    cache.add_scope("b")
+    assert repr(cache) == "<PartitionedIndexer <PartitionedState parts=0/2 synced=False> waiting=2>"
+    replacement = cache.replace(Replaced([pod("x", namespace="a")], "10", scope="a"))
+    assert repr(replacement).startswith("<PartitionReplacement <StagedReplacement ")
+
+
 def test_the_view_of_the_cache_is_that_of_each_namespace() -> None:
     view = conversion_view(name_of)
     cache = PartitionedIndexer(view=view)

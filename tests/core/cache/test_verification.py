@@ -147,8 +147,17 @@ def test_a_step_counts_a_limited_number_of_surplus_objects() -> None:
     comparison = comparing(A, B, C)
 
     assert not comparison.step(2)
+    assert repr(comparison) == "<Comparison rv=10 compared=0 left=1>"
     assert comparison.step(2)
     assert set(comparison.close().differences.values()) == {"surplus"}
+
+
+@pytest.mark.parametrize("seen", [0, 2])
+def test_the_repr_shows_how_far_it_is(seen: int) -> None:
+    comparison = comparing(A, B, C)
+    for obj in (A, B)[:seen]:
+        comparison.add_server_object(obj)
+    assert repr(comparison) == f"<Comparison rv=10 compared={seen} left={3 - seen}>"
 
 
 def test_the_results_of_several_namespaces_are_one_result() -> None:

@@ -173,6 +173,13 @@ def test_an_equal_priority_and_time_change_nothing() -> None:
     assert popped(delays, 2.0) == ["a", "b"]
 
 
+def test_the_repr_shows_the_number_of_keys_and_the_next_time() -> None:
+    delays = DelayQueue[str]()
+    assert repr(delays) == "<DelayQueue 0 keys, the next at None>"
+    delays.add("a", 2.0, NORMAL)
+    assert repr(delays) == "<DelayQueue 1 key, the next at 2.0>"
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))
 def test_each_key_is_popped_once_at_its_earliest_time_after_any_adds(
     adds: list[tuple[str, int]],

@@ -234,6 +234,10 @@ def test_many_merged_events_are_dropped_in_steps() -> None:
     assert (pending.pop(), pending.count, bool(pending)) == (None, 0, False)
 
 
+def test_the_repr_shows_the_numbers_of_pending_and_merged_events() -> None:
+    assert repr(coalesced(Added(A1), Updated(A1, A2))) == "<CoalescedEvents pending=1 merged=1>"
+
+
 def test_a_change_counts_its_events() -> None:
     change = PendingChange(0.0)
     assert change.size == 0

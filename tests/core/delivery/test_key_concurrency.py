@@ -75,6 +75,14 @@ def test_the_concurrency_is_at_least_one() -> None:
         KeyConcurrency(0)
 
 
+def test_the_repr_shows_the_busy_keys_and_the_waiting_events() -> None:
+    lanes = KeyConcurrency(2)
+    lanes.start(A1)
+    lanes.start(A2)
+
+    assert repr(lanes) == "<KeyConcurrency 1/2 busy, 1 waiting>"
+
+
 @given(st.integers(1, 4), st.lists(st.sampled_from("abcdef"), max_size=40), st.randoms())
 def test_the_events_of_each_key_are_handled_in_order(
     count: int, story: list[str], chance: Random

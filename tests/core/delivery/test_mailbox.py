@@ -852,6 +852,13 @@ def test_a_mailbox_is_empty_when_nothing_is_pending_live_or_not() -> None:
     assert seen == [True, False, True, False]
 
 
+def test_the_repr_shows_how_full_it_is() -> None:
+    box = mailbox()
+    box.put([Added(A1)])
+
+    assert repr(box) == "<Mailbox pending=1/4 block synced=False>"
+
+
 # -- against the cache ---------------------------------------------------------------------------
 
 

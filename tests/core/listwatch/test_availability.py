@@ -93,6 +93,14 @@ def test_the_absence_is_confirmed_only_after_an_interval_of_absence(
         assert absence.absence_confirmed is long
 
 
+def test_the_repr_shows_the_known_state() -> None:
+    absence = ResourceAvailability()
+    assert repr(absence) == "<ResourceAvailability not absent>"
+    absence.record(None, WIDGETS, 1.0)
+    absence.record(None, WIDGETS, 9.0)
+    assert repr(absence) == "<ResourceAvailability absent since 1.0 confirmed>"
+
+
 def test_nothing_is_confirmed_before_the_first_answer() -> None:
     assert ResourceAvailability().absence_confirmed is False
 
@@ -103,3 +111,11 @@ def test_an_answer_counts_for_as_long_as_it_is_valid() -> None:
     absence.record(None, WIDGETS, 100.0 + ANSWER_VALIDITY)
 
     assert absence.absence_confirmed
+
+
+def test_the_repr_names_only_a_confirmed_absence() -> None:
+    absence = ResourceAvailability()
+    absence.record(None, WIDGETS, 100.0)
+    assert repr(absence) == "<ResourceAvailability absent since 100.0>"
+    absence.record(None, WIDGETS, 110.0)
+    assert repr(absence) == "<ResourceAvailability absent since 100.0 confirmed>"

@@ -48,6 +48,11 @@ def test_a_state_that_was_not_restored_needs_no_confirmation() -> None:
     assert not confirmation.end_watch(RequestEnd(Outcome.ENDED))
 
 
+def test_the_repr_of_a_confirmation_shows_what_is_awaited() -> None:
+    assert repr(pending("12")) == "<Confirmation pending=True server=12>"
+    assert repr(Confirmation()) == "<Confirmation pending=False server=unknown>"
+
+
 def test_a_restored_state_is_checked_watched_shortly_and_then_as_usual() -> None:
     state = ListWatchState()
     check = state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)

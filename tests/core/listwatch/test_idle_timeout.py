@@ -192,12 +192,23 @@ def test_the_timeouts_of_an_initial_list_are_above_zero(seconds: float) -> None:
         LivenessPolicy(initial_total=seconds)
 
 
+def test_the_repr_shows_the_timeout() -> None:
+    assert repr(opened(once_a_minute())) == "<IdleTimeout of a watch 75 s>"
+    assert repr(opened(initial=True)) == "<IdleTimeout of an initial list 30 s>"
+
+
 def test_a_factor_of_one_and_all_limits_above_zero_are_allowed() -> None:
     LivenessPolicy(idle_factor=1, initial_idle=0.1, initial_total=0.1, list_total=0.1)
     with pytest.raises(ValueError, match=r"^initial_idle, .* and list_total must be above 0$"):
         LivenessPolicy(list_total=0)
     with pytest.raises(ValueError, match=r"^idle_factor must be 0 or at least 1, not 0\.5$"):
         LivenessPolicy(idle_factor=0.5)
+
+
+def test_the_repr_shows_a_pause() -> None:
+    idle_timeout = opened(once_a_minute())
+    idle_timeout.pause()
+    assert repr(idle_timeout) == "<IdleTimeout of a watch paused 75 s>"
 
 
 # -- intervals -----------------------------------------------------------------------------------

@@ -68,3 +68,12 @@ def test_a_list_that_was_read_ends_the_need_for_a_list() -> None:
 @pytest.mark.parametrize(("jitter", "seconds"), [(0.0, 90.0), (0.5, 100.0), (1.0, 110.0)])
 def test_the_interval_is_stretched_or_shortened_by_a_tenth(jitter: float, seconds: float) -> None:
     assert Polling(100.0).delay(jitter) == pytest.approx(seconds)
+
+
+def test_the_repr_shows_the_interval_and_the_lists_so_far() -> None:
+    polling = Polling()
+    assert repr(polling) == "<Polling every 60 s idle>"
+    polling.start()
+    polling.start()
+    polling.finish_list()
+    assert repr(polling) == "<Polling every 60 s active, 1 of 2 lists>"

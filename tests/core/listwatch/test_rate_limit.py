@@ -189,9 +189,25 @@ def test_limits_that_permit_no_request_are_rejected(limits: dict[str, Any]) -> N
         Limits(**limits)
 
 
+def test_the_state_shows_in_the_repr() -> None:
+    rates = ServerLimiter(Limits())
+    rates.record_failure(refused(429, 7.0), 100.0)
+    assert repr(rates) == (
+        "<ServerLimiter failing failures=1 blocked until 107.000 "
+        "<Bucket 20/s burst=5 ready at -inf>>"
+    )
+
+
 def test_failures_are_counted_and_a_wait_below_a_second_is_kept() -> None:
     limiter = ServerLimiter(Limits())
     for _ in range(3):
         limiter.record_failure(refused(429, 0.5), 100.0)
     assert limiter.failures == 3
     assert limiter.blocked_until == 100.5
+
+
+def test_the_repr_of_a_limiter_shows_its_state() -> None:
+    limiter = ServerLimiter(Limits())
+    assert repr(limiter).startswith("<ServerLimiter well failures=0 ")
+    limiter.record_failure(refused(503), 1.0)
+    assert repr(limiter).startswith("<ServerLimiter failing failures=1 ")

@@ -867,6 +867,16 @@ def test_after_a_quiet_time_the_alternative_is_tried_at_once_again() -> None:
     assert advance(state, Outcome.EXPIRED, now=1000.0).delay == 0.0
 
 
+def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
+    state = ListWatchState()
+    assert repr(state) == "<ListWatchState LIST rv=none failures=0>"
+    advance(state, Outcome.UNREACHABLE)
+    advance(state, state.finish_page("10", "t1"))
+    assert repr(state) == "<ListWatchState PAGE rv=none failures=1>"
+    advance(state, state.finish_page("10", ""))
+    assert repr(state) == "<ListWatchState WATCH rv=10 failures=1>"
+
+
 # -- any sequence --------------------------------------------------------------------------------
 
 PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED, Outcome.SILENT_WATCH}

@@ -232,6 +232,19 @@ def test_an_older_request_does_not_lower_the_count_that_was_sent() -> None:
     assert (series.unsent, series.pending_event(REPORTER)) == (0, None)
 
 
+def test_the_reprs_count_series_and_events() -> None:
+    tracker = EventSeriesTracker()
+    (series,) = tracker.observe(event(), 1, 1.0)
+    assert repr(tracker) == "<EventSeriesTracker 1 event, 0 series, 0 filtered>"
+    draft = series.pending_event(REPORTER)
+    assert draft is not None
+    series.record_sent(draft)
+    assert tracker.observe(event(), 2, 2.0) == [series]
+
+    assert repr(tracker) == "<EventSeriesTracker 1 event, 1 series, 0 filtered>"
+    assert repr(series).endswith("×2, 1 unsent>")
+
+
 def test_the_oldest_of_too_many_objects_has_all_its_tokens_again() -> None:
     tracker = EventSeriesTracker(entries=1)
     for number in range(BURST):
@@ -279,12 +292,12 @@ def test_a_forgotten_series_leaves_no_entry() -> None:
         server.happens(event(), now)
     series = server.aggregation.observe(event("web-1"), 4, 3.0)
     tracker = server.aggregation
-    assert len(tracker) == 2
+    assert repr(tracker) == "<EventSeriesTracker 2 events, 1 series, 0 filtered>"
     for entry in series:
         tracker.forget(entry)
     (unsent,) = tracker.close()
     assert unsent.unsent == 1
-    assert len(tracker) == 0
+    assert repr(tracker) == "<EventSeriesTracker 0 events, 0 series, 0 filtered>"
     assert tracker.take_due(3.0 + REFRESH_TIME) == []
 
 
@@ -298,7 +311,7 @@ def test_a_forgotten_series_is_not_refreshed() -> None:
     tracker.forget(series)
     assert series.unsent == 1
     assert tracker.take_due(2.0 + REFRESH_TIME) == []
-    assert len(tracker) == 0
+    assert repr(tracker) == "<EventSeriesTracker 0 events, 0 series, 0 filtered>"
 
 
 def test_as_many_series_are_remembered_as_allowed_and_the_oldest_is_evicted() -> None:

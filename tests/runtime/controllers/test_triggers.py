@@ -71,6 +71,7 @@ def test_a_handler_of_deletions_passes_their_keys_alone() -> None:
     for event in (Added(OLD), Updated(OLD, NEW), Deleted(NEW)):
         handler(event)
     assert keys == [NEW.key]
+    assert repr(handler).startswith("<DeletionHandler of <built-in method append")
 
 
 def test_an_update_requests_each_key_of_its_new_and_old_state_once() -> None:
@@ -122,3 +123,9 @@ async def later(obj: KubeObject) -> list[str]:
 def test_to_keys_is_a_plain_function(given: object) -> None:
     with pytest.raises(TypeError):
         check_to_keys(given)
+
+
+def test_the_repr_of_a_trigger_names_its_resource_and_function() -> None:
+    asked = Asked()
+    assert repr(ObjectTrigger("pods", asked)) == "<ObjectTrigger of pods>"
+    assert "Trigger of pods: <function by_version" in repr(trigger(asked, by_version))

@@ -109,7 +109,7 @@ def test_each_slow_call_is_reported_once_and_in_time() -> None:
             await asyncio.sleep(3)
         del watch.calls[calls[1]]
         await asyncio.sleep(60)
-        assert len(watch.calls) == 3
+        assert repr(watch) == "<CallTimeouts 3 calls in flight>"
         return calls
 
     calls = run(main(), seed=0)
@@ -150,3 +150,15 @@ def test_no_call_is_reported_after_stop() -> None:
     run(main(), seed=0)
 
     assert not reported
+
+
+async def test_the_repr_of_a_call_shows_its_state() -> None:
+    call = active_call(0.0)
+    shown = [repr(call)]
+    call.timeout_error = TimeoutError()
+    shown.append(repr(call))
+    call.done = True
+    shown.append(repr(call))
+
+    states = ("in flight", "late", "over")
+    assert shown == [f"<Call at Added of web/a {state}>" for state in states]

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 import pytest
 
 from aioinformer import Added, Event
+from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer.errors import HandlerTimeout
 from tests.runtime.registrations import (
     A1,
@@ -240,3 +241,10 @@ async def test_a_handler_in_a_thread_that_returns_an_awaitable_fails_at_each_cal
         await wait_until(lambda: bool(failures))
 
     assert "with run_in_thread=True the handler must not be async" in str(failures[0])
+
+
+def test_the_repr_of_handler_threads_shows_the_limit() -> None:
+    threads = HandlerThreads(print, max_threads=3, name="print")
+
+    assert repr(threads) == "<HandlerThreads 3 at most>"
+    threads.close()

@@ -889,6 +889,13 @@ async def test_an_object_of_a_list_that_an_index_function_rejects_is_logged(
     assert "nothing is cached" not in caplog.text
 
 
+async def test_the_repr_of_the_pump_shows_its_informer_and_listeners() -> None:
+    pipeline = Pipeline()
+    pipeline.listener()
+
+    assert repr(pipeline.pump).startswith("<Pump pods listeners=1 <DeltaQueue ")
+
+
 async def test_an_index_function_that_rejects_every_object_is_logged_once_without_tracebacks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

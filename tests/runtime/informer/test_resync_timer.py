@@ -245,3 +245,7 @@ def test_a_stream_may_have_a_period_too() -> None:
             return asyncio.get_running_loop().time()
 
     assert in_virtual_time(main()) == pytest.approx(7)
+
+
+def test_the_repr_of_a_resync_timer_shows_its_period_and_next_time() -> None:
+    assert repr(ResyncTimer(_pump(), 30.0)) == "<ResyncTimer period=30 next=None>"

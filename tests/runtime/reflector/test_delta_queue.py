@@ -107,6 +107,14 @@ async def test_a_consumer_that_is_cancelled_as_the_entry_comes_leaves_it() -> No
     assert queue.pop() == changes(1)[0]
 
 
+async def test_the_repr_of_a_delta_queue_shows_the_number_of_entries() -> None:
+    queue = DeltaQueue()
+    queue.feed(changes(2))
+
+    assert repr(queue) == f"<DeltaQueue {queue.fifo!r}>"
+    assert "entries=2" in repr(queue)
+
+
 async def test_entries_of_a_namespace_carry_its_name() -> None:
     queue = DeltaQueue()
     scoped = ScopeQueue(queue, "web")

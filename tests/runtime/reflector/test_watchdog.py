@@ -204,3 +204,14 @@ def test_a_process_that_was_suspended_has_a_second_to_read_received_data() -> No
 
     with asyncio.Runner(loop_factory=lambda: Suspending(seed=0)) as runner:
         assert not runner.run(main())
+
+
+def test_the_repr_of_a_watchdog_shows_its_state() -> None:
+    async def main() -> None:
+        watchdog = Watchdog()
+        assert repr(watchdog) == "<Watchdog inactive None>"
+        async with watchdog:
+            watchdog.guard(a_minute())
+            assert repr(watchdog) == "<Watchdog active <IdleTimeout of a watch 75 s>>"
+
+    in_virtual_time(main)

@@ -110,3 +110,10 @@ async def test_a_scan_in_a_thread_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="event loop"):
         await asyncio.to_thread(lister.scan)
     assert len(await asyncio.to_thread(lister.list)) == 1
+
+
+async def test_the_repr_of_a_scan_shows_its_progress() -> None:
+    scan = lister_of(holding(100)).scan()
+    await anext(scan)
+    assert repr(scan) == "<Scan <Search searched=64/100>>"
+    assert repr(lister_of(holding(1))) == "<Lister pods objects=1 synced=True>"

@@ -323,3 +323,9 @@ def test_sent_bytes_are_those_of_the_body_under_any_faults(
     if place < len(expected):
         expected = expected[:place] + b"\xff" + expected[place + 1 :]
     assert got == expected
+
+
+def test_the_repr_shows_the_bytes_sent() -> None:
+    one = exchange(Faults())
+    one.body_action(b"abc", 0)
+    assert repr(one) == "<FaultedRequest watch pods 3 bytes []>"
