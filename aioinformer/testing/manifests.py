@@ -37,7 +37,7 @@ def load_manifests(cluster: Cluster, *paths: str | os.PathLike[str]) -> int:
         load_manifests(cluster, "deploy/crds.yaml", "tests/objects")
 
     Raises:
-        UsageError: a file can't be read, is no manifest, or has an object that can't be created.
+        UsageError: a file can't be read, is not a manifest, or has an object that can't be created.
             The message names the file and the object.
     """
     manifests = [each for path in paths for each in _read_path(Path(path))]

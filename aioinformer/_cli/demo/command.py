@@ -48,7 +48,7 @@ TICK_SECONDS = 0.02
 FRAME_SECONDS = 0.2
 """Seconds between two pictures."""
 LINE_SECONDS = 1.0
-"""Seconds between two lines when the output is no terminal."""
+"""Seconds between two lines when the output is not a terminal."""
 CATCH_UP_TIMEOUT = 15.0
 """Seconds for the cache to reach the server's last write, many times a wait of ``BACKOFF``."""
 

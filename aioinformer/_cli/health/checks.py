@@ -61,7 +61,7 @@ class ResourceReport:
     watches: bool | None = None
     """``None`` as for ``lists``."""
     strategy: str = ""
-    """How an informer reads the initial list: ``watchlist`` or ``list``."""
+    """The request for the initial list of an informer: ``watchlist`` or ``list``."""
     bookmarks: bool | None = None
     """True if the server sent a bookmark. Without a WatchList, the first comes after a minute."""
     synced: float | None = None

@@ -85,7 +85,7 @@ _read_meta = msgspec.json.Decoder(_TableMeta).decode
 @dataclass(slots=True)
 class TableEventTranslator:
     on_columns: Callable[[Columns], None]
-    """Called with the columns of each table; with none for an event that is no table."""
+    """Called with the columns of each table; with none for an event that is not a table."""
     include_cells: bool = True
     _lines: LineSplitter = field(default_factory=LineSplitter)
 

@@ -70,7 +70,7 @@ class Impersonation:
 
 
 def read_impersonation(headers: Iterable[tuple[str, str]]) -> Impersonation | None:
-    """Return the user that the headers name; ``None`` for none, ``BadRequest`` for parts of one."""
+    """Return the user in the headers, or ``None``; raise ``BadRequest`` if the name is missing."""
     found = [(name.lower(), value) for name, value in headers if _is_impersonating(name)]
     if not found:
         return None

@@ -102,7 +102,7 @@ class EndWatch:
     after: float = 0.0
     """Seconds of a watch before the end; those before the fault began count as well."""
     idle: bool = False
-    """True if a watch ends as soon as there is no event to send, after a bookmark."""
+    """True if a watch ends as soon as it has no event to send, after a bookmark."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ class ObjectResponse:
 
 
 def decode_patch(request: ObjectRequest) -> BodyPatch:
-    """Return the patch; raise ``BadRequest`` for none, ``ServerError`` (415) for other types."""
+    """Return the patch; raise ``BadRequest``, or ``ServerError`` (415) for other types."""
     if request.content_type in (MERGE_PATCH, OCTET_STREAM):
         return MergePatch(decode_configuration(request))
     if request.content_type == JSON_PATCH:
@@ -215,5 +215,5 @@ def object_response(
 
 
 def json_response(document: JsonObject, status: int = 200) -> ObjectResponse:
-    """Return the response with a document that is no stored object."""
+    """Return the response with a document that is not a stored object."""
     return ObjectResponse(encode_document(document), status)

@@ -43,7 +43,7 @@ def selected_name(query: Mapping[str, str]) -> str:
 def required_version(query: Mapping[str, str]) -> int:
     """Return the resourceVersion that a server waits for before it answers; 0 for none.
 
-    Watches that are no WatchLists start at once, and send nothing until then.
+    Watches other than WatchLists start at once, and send nothing until then.
     """
     text = query.get("resourceVersion", "")
     if not re.fullmatch("[0-9]{1,20}", text) or query.get("continue"):

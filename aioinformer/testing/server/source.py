@@ -106,7 +106,7 @@ class ClusterSource:
 
         Raises:
             UnknownResource: no built-in resource has that name.
-            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
+            ValueError: a namespace for a cluster-scoped resource, or one that is not a DNS label.
         """
         builder = WriteRequestBuilder(resolve_built_in(resource), namespace)
         return ResourceApi(builder, ClusterSender(self))

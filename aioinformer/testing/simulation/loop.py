@@ -145,7 +145,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Run the callback in the next turn, as ``call_soon`` does: there are no threads."""
+        """Run the callback in the next turn, as ``call_soon`` does: the loop has no threads."""
         return self.call_soon(callback, *args, context=context)
 
     def call_at(

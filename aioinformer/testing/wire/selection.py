@@ -5,7 +5,7 @@ A shard selector selects a part of a resource's objects by the hash of a metadat
     shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
 
 The selector is one such range, or several ranges joined by ``||``. Error texts are those of
-apiserver's ``sharding/parser.go``, which parses CEL. The text for a selector that is no call of
+apiserver's ``sharding/parser.go``, which parses CEL. The text for a selector that is not a call of
 ``shardRange`` at all is plainer than CEL's.
 """
 

@@ -157,7 +157,7 @@ def protobuf_body(accepted: str) -> ServerError:
 
 
 def unrecognized_body(kind: str, reason: str, body: bytes) -> ServerError:
-    """Return the error for a body that is no object, or has no kind."""
+    """Return the error for a body that is not an object, or lacks a kind."""
     start, rest = body[:30], " ..." if len(body) > 30 else ""
     shown = start.decode(errors="replace") if start.startswith(b"{") else start.hex()
     expected = f"must be of type {kind}"
@@ -204,7 +204,7 @@ def strict_decoding_of_patch(patched: str, errors: Sequence[str]) -> ServerError
 
 
 def invalid_patch(patched: Mapping[str, Any], error: str) -> ServerError:
-    """Return the error for a patch whose result is no object."""
+    """Return the error for a patch whose result is not an object."""
     return _invalid_patch(msgspec.json.encode(patched, order="sorted").decode(), error)
 
 

@@ -167,7 +167,7 @@ _OPERATIONS: Mapping[str, Callable[[Json, Mapping[str, Json]], None]] = {
 
 
 def _parse_pointer(operation: Mapping[str, Json], name: str = "path") -> list[str]:
-    """Return the parts of a JSON pointer (RFC 6901). The root is no valid target."""
+    """Return the parts of a JSON pointer (RFC 6901). The root is not a valid target."""
     text = operation.get(name)
     if not isinstance(text, str) or not text.startswith("/"):
         _fail()

@@ -279,7 +279,7 @@ def _check_finalizers(encoding: Encoding, stored: StoredObject, metadata: JsonOb
 
 
 def sent_version(metadata: Mapping[str, Any]) -> int:
-    """Return the resourceVersion in metadata; 0 for none. Raise ``ServerFailure`` for no number."""
+    """Return the resourceVersion, 0 for none; raise ``ServerFailure`` if it is not a number."""
     text: str = metadata.get("resourceVersion") or "0"
     if not (text.isascii() and text.isdecimal()):
         message = f'strconv.ParseUint: parsing "{text}": invalid syntax'
@@ -318,7 +318,7 @@ def check_apply_preconditions(
     Raises:
         Invalid: the configuration has another uid than the object, or the resourceVersion ``0``.
         Conflict: its resourceVersion isn't the newest.
-        ServerFailure: its resourceVersion is no number.
+        ServerFailure: its resourceVersion is not a number.
     """
     uid = metadata.get("uid")
     if uid and uid != stored.uid:
