@@ -1,7 +1,4 @@
-"""The values of options: functions that argparse calls with the text of an argument.
-
-Each function returns the value, or raises ``ArgumentTypeError``, which argparse reports.
-"""
+"""The values of options, or ``ArgumentTypeError``, which argparse reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The parser of the command line: ``argv`` in, one frozen options object per command out.
 
-The module has two parts: the functions that make the options objects, and the argparse parsers. No
-command is imported here, so that ``--help`` and errors in the arguments answer at once.
+No command is imported here, so that ``--help`` and errors in the arguments answer at once.
 """
 
 from __future__ import annotations
@@ -65,13 +64,7 @@ def parse_arguments(
 ) -> CommandOptions | None:
     """Return the options in ``argv``, or in ``sys.argv``; ``None`` if no command was given.
 
-    Args:
-        argv: the arguments after the program's name.
-        complete: called with the parser before it parses; answers a shell that asks for
-            completions.
-
-    Raises:
-        SystemExit: the arguments are wrong, or ask for help or the version.
+    ``complete`` answers a shell that asks for completions, before the parser parses.
     """
     argv = sys.argv[1:] if argv is None else argv
     parser = _build_parser(argv)
@@ -87,7 +80,6 @@ def parse_arguments(
 
 
 def help_text() -> str:
-    """Return the text that ``--help`` prints."""
     return _build_parser().format_help()
 
 
@@ -209,7 +201,6 @@ class _SuggestingParser(argparse.ArgumentParser):
     """All arguments of the command line."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage of this parser and the message, and end the process."""
         names = [each.partition("=")[0] for each in self.given if each.startswith("--")]
         meant = dict.fromkeys(filter(None, map(self._similar_option, names)))
         hint = f"; did you mean {' and '.join(meant)}?" if meant else ""
@@ -484,7 +475,7 @@ def _add_cluster(command: argparse.ArgumentParser, *, one_namespace: bool = Fals
 
 
 class _VersionAction(argparse.Action):
-    """Prints the version. The version is read only on request, because that reads files."""
+    """Prints the version, which is read on request only, because that reads files."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **options)

@@ -1,8 +1,7 @@
 """Server, kubeconfig, context and namespace options: the client, defaults, names to suggest.
 
-The namespace is chosen as kubectl chooses it. The functions for kubeconfig files serve shell
-completion and the report of ``aioinformer health``. These functions turn a credential into a word
-for its kind and nothing else, so that no secret reaches an output.
+The namespace is chosen as kubectl chooses it. A credential is described by its kind alone, so that
+no secret reaches an output.
 """
 
 from __future__ import annotations
@@ -35,17 +34,12 @@ __all__ = [
 
 
 NAMESPACED_RESOURCE = find_built_in("pods")
-"""Any namespaced resource; the rule for names of namespaces is the same for all."""
+"""Any namespaced resource: all have the same rule for names of namespaces."""
 DEFAULT_NAMESPACE = "default"
-"""The namespace if neither the arguments nor the context name a namespace."""
 
 
 def connect(options: ClusterOptions) -> Client:
-    """Return the client of the cluster that the options name. The client is not entered yet.
-
-    Raises:
-        UsageError: no cluster is configured, or ``--server`` is not the URL of an HTTP server.
-    """
+    """Return the client, not entered yet; ``UsageError`` without a cluster or with a bad URL."""
     if options.server is None:
         return Client.connect(kubeconfig=options.kubeconfig, context=options.context)
     try:
@@ -55,15 +49,9 @@ def connect(options: ClusterOptions) -> Client:
 
 
 def choose_namespace(client: Client, asked: str, *, everywhere: bool) -> str:
-    """Return the namespace of a command, ``ALL_NAMESPACES`` for all.
+    """Return the namespace of a command, ``ALL_NAMESPACES`` for all; ``UsageError`` if not valid.
 
-    Args:
-        client: an open client, whose context may name a namespace.
-        asked: the value of ``--namespace``; empty if the option is missing.
-        everywhere: True if ``--all-namespaces`` was given.
-
-    Raises:
-        UsageError: the text can't be the name of a namespace.
+    ``asked`` is the value of ``--namespace``, or empty; ``client`` is open.
     """
     if everywhere:
         return ALL_NAMESPACES
@@ -75,11 +63,7 @@ def choose_namespace(client: Client, asked: str, *, everywhere: bool) -> str:
 
 
 def check_namespace(name: str, option: str) -> str:
-    """Return ``name`` if it can be the name of a namespace; ``option`` names its origin.
-
-    Raises:
-        UsageError: the text can't be the name of a namespace.
-    """
+    """Return ``name``; raise ``UsageError`` with its origin ``option`` if it isn't valid."""
     try:
         NAMESPACED_RESOURCE.path(name)
     except ValueError as error:
@@ -89,8 +73,6 @@ def check_namespace(name: str, option: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NamedContext:
-    """The name of a context, and the context's namespace."""
-
     name: str
     namespace: str = ""
 
@@ -119,7 +101,6 @@ def read_contexts(paths: Iterable[Path]) -> Iterator[NamedContext]:
 
 
 def credential_kind(context: Context) -> str:
-    """Describe the kind of a context's credentials, without the credentials themselves."""
     user = context.user
     if context.has_plugin:
         section = _mapping(user.get("exec"))

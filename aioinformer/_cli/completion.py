@@ -1,9 +1,7 @@
 """Shell completion: ``aioinformer completion bash``, and the answers to a shell's requests.
 
 argcomplete, an optional dependency (``pip install 'aioinformer[cli]'``), does the work with the
-parsers of the command line. At each Tab, the shell starts this program, which
-prints commands, options, and names of resources, contexts and namespaces. No request goes to a
-cluster, since a Tab must not wait for a server.
+parsers of the command line. No request goes to a cluster, since a Tab must not wait for a server.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ ARGCOMPLETE_MISSING = (
 
 
 def run_completion(options: CompletionCommandOptions) -> int:
-    """Print the code that a shell evaluates, and return the exit code."""
     try:
         from argcomplete.shell_integration import shellcode
     except ImportError:
@@ -39,7 +36,6 @@ def run_completion(options: CompletionCommandOptions) -> int:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a completion request of a shell, and end the process."""
     try:
         from argcomplete import autocomplete
         from argcomplete.completers import BaseCompleter, FilesCompleter
@@ -47,8 +43,6 @@ def complete(parser: argparse.ArgumentParser) -> None:
         sys.exit(1)  # for the shell, this code means no suggestions
 
     class Values(BaseCompleter):
-        """The values that an argument can have."""
-
         def __call__(
             self,
             *,
@@ -65,13 +59,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def suggest_values(argument: str, prefix: str, parsed: argparse.Namespace) -> list[str]:
-    """Return the values of an argument that begin with ``prefix``, without asking a cluster.
-
-    Args:
-        argument: the name of the argument, such as ``namespace``.
-        prefix: the part of the value that was typed.
-        parsed: the arguments that were typed before.
-    """
+    """Return the values of an argument that begin with ``prefix``, without asking a cluster."""
     return sorted(
         {each for each in _candidate_values(argument, prefix, parsed) if each.startswith(prefix)}
     )

@@ -37,33 +37,27 @@ DEFAULT_RATE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoCommandOptions:
-    """``aioinformer demo``."""
-
     seconds: float
-    """The length of the demo; 0 for until it is interrupted."""
+    """Seconds; 0 for until it is interrupted."""
     objects: int
-    """The approximate number of pods."""
+    """About so many pods."""
     seed: int
-    """The seed of the random changes."""
     verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeCommandOptions:
-    """``aioinformer serve``."""
-
     port: int = DEFAULT_PORT
-    """The port on the loopback interface; 0 for a free one."""
+    """0 for a free one."""
     objects: int = 0
-    """The approximate number of pods that change all the time; 0 for none."""
+    """About so many pods that change all the time."""
     rate: float = DEFAULT_RATE
     """Writes to these pods a second."""
     seed: int = 0
-    """The seed of the random changes."""
     kubeconfig: Path | None = None
     """The kubeconfig to write; by default a temporary file, which is deleted at the end."""
     load: tuple[Path, ...] = ()
-    """Files of manifests, and folders with such files, to create at the start."""
+    """Files of manifests, and folders with such files."""
     features: tuple[tuple[str, int | bool], ...] = ()
     """The fields of ``Features`` that are given, with their values."""
     verbose: bool = False
@@ -76,7 +70,6 @@ class ClusterOptions:
     namespace: str = ""
     """Empty for the namespace of the kubeconfig's context, else ``default``."""
     everywhere: bool = False
-    """True for all namespaces."""
     kubeconfig: Path | None = None
     context: str | None = None
     server: str | None = None
@@ -87,8 +80,6 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchCommandOptions(ClusterOptions):
-    """``aioinformer watch``."""
-
     resource: str
     name: str = ""
     """The name of one object to watch; empty for all objects."""
@@ -102,11 +93,8 @@ class WatchCommandOptions(ClusterOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitCommandOptions(ClusterOptions):
-    """``aioinformer wait``."""
-
     resource: str
     name: str
-    """The name of the object, which may not exist yet."""
     goal: str
     """``rollout``, ``create``, ``delete``, ``job-complete`` or ``condition=TYPE``."""
     timeout: float = 30.0
@@ -115,8 +103,6 @@ class WaitCommandOptions(ClusterOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCommandOptions(ClusterOptions):
-    """``aioinformer health``."""
-
     resources: tuple[str, ...] = ()
     """The resources to check; empty for the default selection."""
     timeout: float = 10.0
@@ -126,10 +112,7 @@ class HealthCommandOptions(ClusterOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardsCommandOptions(ClusterOptions):
-    """``aioinformer shards``."""
-
     group: str
-    """The name of the group."""
     timeout: float = 10.0
     """Seconds for the request."""
     output: Literal["table", "json"] = "table"
@@ -137,8 +120,6 @@ class ShardsCommandOptions(ClusterOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionCommandOptions:
-    """``aioinformer completion``."""
-
     shell: Shell
 
 

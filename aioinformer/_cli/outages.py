@@ -1,8 +1,6 @@
 """Lines on stderr that say that a command goes on while its requests fail, and when they succeed.
 
-The log handler shows each error. Without these lines a user can't see that the command is still
-waiting, or that the error is over. A terminal shows the time of the next attempt in its status line
-instead.
+The log handler shows each error. A terminal shows the time of the next attempt in its status line.
 """
 
 from __future__ import annotations
@@ -32,15 +30,10 @@ async def show_outages(
 ) -> AsyncGenerator[None]:
     """Show the beginning and the end of each time in which the informer's requests fail.
 
-    An outage that is over before the next reading of the health is not shown.
-
-    Args:
-        informer: the informer of the command.
-        messages: the messages of the command.
-        until: the end of the attempts, such as ``until interrupted``.
-        describe: returns the status line of a terminal; by default ``describe_retry``.
-        is_final: returns True if the error in the informer's health ends the command, so that no
-            line may say that the command goes on.
+    An outage that is over before the next reading of the health is not shown. ``until`` is the end
+    of the attempts, such as ``until interrupted``; ``describe`` returns the status line of a
+    terminal. No line says that the command goes on if ``is_final`` returns True for the error in
+    the health.
     """
     task = asyncio.create_task(
         _show_status(informer, messages, describe or describe_retry)

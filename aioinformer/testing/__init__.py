@@ -13,14 +13,10 @@
     running_operator runs an Operator while a block runs
     MutationDetector fails a test whose program changes cached models in place
 
-``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
-faults in virtual time. ``aioinformer.testing.plugin`` has fixtures for pytest.
-``aioinformer.testing.workload`` changes pods all the time, and ``aioinformer serve`` serves them.
-
-The server takes merge, JSON, strategic merge (for built-in kinds, as the real one) and apply
-patches.
-
-Each name is loaded when it is first used, so that tests without sockets need no aiohttp.
+``aioinformer.testing.simulation`` runs a program through seeded histories of faults in virtual
+time, ``aioinformer.testing.plugin`` has fixtures for pytest, and ``aioinformer.testing.workload``
+changes pods all the time. Each name is loaded when it is first used: tests without sockets need no
+aiohttp.
 
 Example::
 

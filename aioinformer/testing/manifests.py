@@ -22,11 +22,11 @@ __all__ = ["load_manifests"]
 SUFFIXES = (".yaml", ".yml", ".json")
 """The files that are read of a folder, as by kubectl."""
 FIRST_KINDS = ("CustomResourceDefinition", "Namespace")
-"""Kinds that are created before the others, whatever the order of the files."""
+"""The kinds that are created before the others, whatever the order of the files."""
 
 
 def load_manifests(cluster: Cluster, *paths: str | os.PathLike[str]) -> int:
-    """Create the objects of manifests in a cluster, status included; return their number.
+    """Create the objects of files and folders in a cluster, status included; return their number.
 
     A file can have several documents, and a document can be a ``List``. Of a folder, the files that
     end in ``.yaml``, ``.yml`` or ``.json`` are read, and those of its subfolders.
@@ -36,12 +36,8 @@ def load_manifests(cluster: Cluster, *paths: str | os.PathLike[str]) -> int:
         cluster = Cluster()
         load_manifests(cluster, "deploy/crds.yaml", "tests/objects")
 
-    Args:
-        cluster: the cluster to write to.
-        paths: files and folders.
-
     Raises:
-        UsageError: a file can't be read, is no manifest, or has an object that can't be created.
+        UsageError: a file can't be read, is not a manifest, or has an object that can't be created.
             The message names the file and the object.
     """
     manifests = [each for path in paths for each in _read_path(Path(path))]
@@ -62,7 +58,6 @@ class _Kinds:
         self._resources: dict[tuple[str, str], Resource] = {}
 
     def find(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource of a kind, or ``None``."""
         if self._served is not self.cluster.served:  # a definition was loaded
             self._served = self.cluster.served
             self._resources = {
@@ -73,11 +68,8 @@ class _Kinds:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """One object, and the file that it comes from."""
-
     path: Path
     body: Mapping[str, Any]
-    """The object, with the values of JSON alone."""
 
     @property
     def kind(self) -> str:
@@ -136,7 +128,6 @@ def _read_file(path: Path) -> Iterator[_Manifest]:
 
 
 def _unpack(path: Path, document: object) -> Iterator[_Manifest]:
-    """Yield the object of a document, or the objects of a list."""
     if not _is_mapping(document) or "kind" not in cast("Mapping[str, Any]", document):
         raise UsageError(f"{path}: a manifest is an object with apiVersion and kind")
     body = cast("Mapping[str, Any]", document)
@@ -153,7 +144,6 @@ def _is_mapping(value: object) -> bool:
 
 
 def _to_json(document: object) -> object:
-    """Return a YAML document with the values of JSON."""
     value = _with_text_keys(document)
     return plain_json(cast("JsonObject", value)) if isinstance(value, dict) else value
 
@@ -177,7 +167,7 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 def _make_loader() -> type[yaml.SafeLoader]:
-    """Return the safe loader, in C if possible. Times are read as text, since JSON has no times."""
+    """Return the safe loader, in C if possible. It reads times as text, since JSON has no times."""
     base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader = cast("type[yaml.SafeLoader]", type("TextLoader", (base,), {}))
     loader.add_constructor("tag:yaml.org,2002:timestamp", _construct_text)

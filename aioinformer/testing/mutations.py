@@ -1,9 +1,8 @@
 """The detection of changes that a program makes to cached objects in place.
 
-A ``KubeObject`` is read-only. An object that ``model=`` builds or ``convert=`` returns is of the
-program's own type: all readers and handlers share the one object, and a mutable one can be changed
-by any of them, so that the cache no longer agrees with the server. client-go's tests find this with
-``KUBE_CACHE_MUTATION_DETECTOR``, which compares cached objects with copies.
+All readers and handlers share the one object that ``model=`` builds or ``convert=`` returns. A
+change of a mutable one makes the cache differ from the server. client-go's tests find this with
+``KUBE_CACHE_MUTATION_DETECTOR``.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from aioinformer._runtime.informer.informer import SharedInformer
 __all__ = ["CacheMutated", "MutationDetector"]
 
 MAX_LISTED = 5
-"""Keys in the text of an error."""
 
 
 class CacheMutated(AssertionError):
@@ -56,14 +54,12 @@ class MutationDetector:
     """
 
     def __init__(self, informer: SharedInformer[Any]) -> None:
-        """Prepare to watch the objects of ``informer``."""
         self._informer = informer
         self._registration: Registration | None = None
         self._copies: dict[int, tuple[Any, Any]] = {}
         """Objects and their copies, by the identity of the object."""
         self._keys: dict[int, ObjectKey] = {}
         self._initial = True
-        """True until the first event is delivered."""
 
     def __enter__(self) -> Self:
         self._copy_cached()
@@ -97,11 +93,7 @@ class MutationDetector:
             self._copies[id(obj)] = obj, deepcopy(obj)
 
     def check(self) -> None:
-        """Compare the objects with their copies now.
-
-        Raises:
-            CacheMutated: objects were changed.
-        """
+        """Compare the objects with their copies; raise ``CacheMutated`` if some were changed."""
         self._copy_cached()  # the keys of objects whose events are still pending
         changed = [each for each, (obj, copy) in self._copies.items() if obj != copy]
         if changed:

@@ -15,15 +15,11 @@ __all__ = ["running_operator"]
 async def running_operator(
     operator: Operator, *, timeout: float | None = 10.0
 ) -> AsyncGenerator[Operator]:
-    """Run an operator while the block runs, and stop it afterwards.
+    """Run an operator that was not started yet while the block runs, and stop it afterwards.
 
-    The block begins when the informers are synced, which may be before the operator leads:
-    ``await cluster.settled(operator)`` waits for the work.
-
-    Args:
-        operator: an operator that was not started yet.
-        timeout: seconds, by the event loop's time, until the informers are synced; ``None`` for no
-            limit.
+    The block begins when the informers are synced, which may be before the operator leads: ``await
+    cluster.settled(operator)`` waits for the work. ``timeout`` is in seconds of the event loop's
+    time until the informers are synced; ``None`` for no limit.
 
     Raises:
         SyncTimeout: the informers were not synced within that time.

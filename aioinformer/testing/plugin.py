@@ -12,11 +12,9 @@ client              a ``Client`` of ``api_server``
 informers           a factory whose informers list and watch ``cluster`` without sockets
 run_operator        runs an ``Operator`` until the end of the test, for ``await cluster.settled()``
 
-Each test has its own. The module is not registered as a ``pytest11`` entry point: pytest loads such
-modules in every test run of an environment, also of projects that have fixtures ``client`` and
-``cluster`` of their own. The server is imported by the fixtures, so that tests that don't use it
-don't pay for its HTTP library. The ``async`` fixtures need pytest-asyncio:
-``pip install 'aioinformer[testing]'``.
+Each test has its own. The module is not a ``pytest11`` entry point: pytest would load it in every
+test run of an environment, also of projects with fixtures of these names. The ``async`` fixtures
+need pytest-asyncio: ``pip install 'aioinformer[testing]'``.
 
 Example::
 
@@ -124,8 +122,7 @@ def kubeconfig(
 ) -> Path:
     """Return the kubeconfig of the server, and set ``$KUBECONFIG`` to its path for the test.
 
-    The server is ``api_server`` in an ``async`` test, unless the test has ``api_server_thread``,
-    and that in other tests.
+    The server is ``api_server`` in an ``async`` test without ``api_server_thread``, else that one.
     """
     server: ApiServer | ApiServerThread = request.getfixturevalue(
         "api_server_thread" if _is_threaded(request) else "api_server"
@@ -174,7 +171,6 @@ async def run_operator(cluster: Cluster) -> AsyncIterator[RunOperator]:
 
 
 def _is_threaded(request: pytest.FixtureRequest) -> bool:
-    """Return True if the server of the test is the one in a thread."""
     names = request.fixturenames
     if "api_server_thread" in names:
         return True

@@ -1,9 +1,7 @@
 """``aioinformer demo``: an informer under load and faults, within this process.
 
-The command starts an API server on a loopback port and changes its pods all the time. A client and
-an informer watch the pods over HTTP, as they would watch a cluster. The display shows what the
-cache, the index, a handler and an event stream report. At the end, the cache is compared with the
-server.
+A client and an informer watch the changing pods of an API server over HTTP, as they would watch a
+cluster. At the end, the cache is compared with the server.
 """
 
 from __future__ import annotations
@@ -50,16 +48,14 @@ TICK_SECONDS = 0.02
 FRAME_SECONDS = 0.2
 """Seconds between two pictures."""
 LINE_SECONDS = 1.0
-"""Seconds between two lines when the output is no terminal."""
+"""Seconds between two lines when the output is not a terminal."""
 CATCH_UP_TIMEOUT = 15.0
-"""Seconds for the cache to reach the server's last write. The longest wait of ``BACKOFF`` and a
-LIST take a small part of this time."""
+"""Seconds for the cache to reach the server's last write, many times a wait of ``BACKOFF``."""
 
 NOT_COMPARED = "interrupted: the cache was not compared with the server"
 
 BACKOFF = BackoffPolicy(initial=0.5, maximum=1.0, jitter=0.5, reset_after=5.0)
-"""Shorter waits than the default policy has, since the demo interrupts its server every few
-seconds on purpose."""
+"""Shorter than the default, since the demo interrupts its server every few seconds."""
 
 
 async def run_demo(options: DemoCommandOptions, terminal: Terminal) -> int:
@@ -92,14 +88,11 @@ async def run_demo(options: DemoCommandOptions, terminal: Terminal) -> int:
 
 
 def _index_by_node(pod: KubeObject) -> str | None:
-    """Return the node that a pod runs on, as the value of the index."""
     node: str | None = pod["spec"].get("nodeName")
     return node
 
 
 class DemoRun:
-    """One run of the demo: the informer with its listeners, the workload, faults and display."""
-
     def __init__(
         self,
         options: DemoCommandOptions,
@@ -131,7 +124,6 @@ class DemoRun:
 
     @asynccontextmanager
     async def follow_events(self) -> AsyncGenerator[None]:
-        """Read an event stream while the body of the ``async with`` runs."""
         task = asyncio.create_task(self._follow(), name="event stream of the demo")
         try:
             yield
@@ -149,7 +141,6 @@ class DemoRun:
     # -- the display ---------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Change pods, interrupt the server and redraw the display until the time is over."""
         await self._registration.wait_synced(CATCH_UP_TIMEOUT)
         self._start = self._clock()
         self._rate = EventRate(0.0, self.counter.total)

@@ -1,7 +1,4 @@
-"""The comparison of a cache with the server, object by object, by content.
-
-The server's objects come from a separate LIST request, in which the informer takes no part.
-"""
+"""The comparison of a cache with the server's own LIST, object by object, by content."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class CacheComparison:
-    """The result of comparing a cache, and a handler's record, with the server."""
-
     objects: int
-    """The number of objects on the server."""
     differing: tuple[str, ...]
     """Keys of objects that the cache lacks, holds in another state, or holds in excess."""
     handler_differing: tuple[str, ...]
@@ -33,7 +27,6 @@ class CacheComparison:
 
     @property
     def equal(self) -> bool:
-        """True if the server, the cache and the handler's record agree."""
         return not (self.differing or self.handler_differing)
 
     def __str__(self) -> str:
@@ -57,13 +50,7 @@ class CacheComparison:
 def compare_cache(
     served: bytes, cached: Iterable[KubeObject], handled: Mapping[ObjectKey, str]
 ) -> CacheComparison:
-    """Compare the objects of the server with a cache and with a handler's record.
-
-    Args:
-        served: the server's response to a LIST of all objects.
-        cached: the informer's objects.
-        handled: the resourceVersion of each object that the handler received last.
-    """
+    """Compare the body of a LIST with a cache and the versions that a handler received last."""
     items: list[dict[str, Any]] = msgspec.json.decode(served)["items"]
     expected = {_key(item): item for item in items}
     found = {obj.key: _untyped_body(obj) for obj in cached}

@@ -1,8 +1,4 @@
-"""Totals, a rate and the latest few of the events that the demo's listeners receive.
-
-``EventCounter`` is a handler, ``RecentEvents`` is filled from an event stream, and ``EventRate``
-computes a rate from a growing total. The classes use neither a terminal nor a clock.
-"""
+"""Totals, a rate and the latest few of the events that the demo's listeners receive."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ class EventCounter:
     """A handler that counts events and records the version of each object from the events."""
 
     def __init__(self) -> None:
-        """Start with all counts at 0."""
         self.added = 0
         self.updated = 0
         self.deleted = 0
@@ -30,27 +25,23 @@ class EventCounter:
         """The resourceVersion of each existing object, from the events delivered so far."""
 
     def on_add(self, obj: KubeObject, /, *, initial: bool) -> None:
-        """Count an added object, of the initial list or later."""
         del initial
         self.added += 1
         self.versions[obj.key] = obj.resource_version
 
     def on_update(self, old: KubeObject, new: KubeObject, /, *, resync: bool) -> None:
-        """Count an update."""
         del resync
         self.updated += 1
         self.restarts += max(0, _restart_count(new) - _restart_count(old))
         self.versions[new.key] = new.resource_version
 
     def on_delete(self, obj: KubeObject, /, *, reason: DeleteReason) -> None:
-        """Count a deletion."""
         del reason
         self.deleted += 1
         del self.versions[obj.key]
 
     @property
     def total(self) -> int:
-        """The number of events delivered."""
         return self.added + self.updated + self.deleted
 
     def __repr__(self) -> str:
@@ -58,8 +49,6 @@ class EventCounter:
 
 
 class EventSummary(NamedTuple):
-    """One event, as a line of the display shows it."""
-
     at: float
     """Seconds since the start of the demo."""
     type: str
@@ -68,10 +57,9 @@ class EventSummary(NamedTuple):
 
 
 class RecentEvents:
-    """The latest events, newest first."""
+    """The latest ``limit`` events, newest first."""
 
     def __init__(self, limit: int = 100) -> None:
-        """Keep the latest ``limit`` events."""
         self._latest: deque[EventSummary] = deque(maxlen=limit)
 
     def add(self, event: Event, at: float) -> None:
@@ -80,7 +68,6 @@ class RecentEvents:
         self._latest.appendleft(summary)
 
     def latest(self) -> Iterable[EventSummary]:
-        """Return the events, the newest first."""
         return tuple(self._latest)
 
 
@@ -88,7 +75,7 @@ class EventRate:
     """The rate of a growing total, in buckets of half a second."""
 
     BUCKET_SECONDS = 0.5
-    """Seconds of a bucket: short enough to show an interruption, long enough for a steady rate."""
+    """Short enough to show an interruption, long enough for a steady rate."""
     SMOOTHED_BUCKETS = 4
     """Buckets whose mean is the rate: two seconds."""
 
@@ -111,13 +98,11 @@ class EventRate:
 
     @property
     def per_second(self) -> float:
-        """Events a second, as the mean of the latest buckets."""
         recent = list(self._buckets)[-self.SMOOTHED_BUCKETS :]
         return sum(recent) / (len(recent) * self.BUCKET_SECONDS) if recent else 0.0
 
     @property
     def history(self) -> tuple[int, ...]:
-        """Events in each bucket, the oldest first."""
         return tuple(self._buckets)
 
 
@@ -125,7 +110,6 @@ class EventRate:
 
 
 def _describe_event(event: Event) -> str:
-    """Describe an event of a pod in a few words."""
     match event:
         case Added(obj, initial):
             return "was there" if initial else _phase(obj)

@@ -1,8 +1,4 @@
-"""The display of the demo: pure functions from a snapshot to lines.
-
-The size of the terminal is an argument, and the lines carry styles instead of escape sequences. So
-tests compare each line as text.
-"""
+"""The display of the demo: pure functions from a snapshot and a size to styled lines."""
 
 from __future__ import annotations
 
@@ -18,8 +14,6 @@ __all__ = ["ASCII", "UNICODE", "DashboardSnapshot", "Glyphs", "draw_dashboard", 
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The characters that bars, charts and rules consist of."""
-
     bar: str
     levels: str
     """The characters of the small chart, from empty to full."""
@@ -32,14 +26,10 @@ ASCII = Glyphs("#", " .:-=+*#", "-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardSnapshot:
-    """The state of the demo at one moment, as the display shows it."""
-
     elapsed: float
     """Seconds since the beginning."""
     server: str
-    """The URL of the server."""
     interruption: str
-    """The latest interruption of the server."""
     state: str
     """The informer's state; see ``Health``."""
     health: str
@@ -56,7 +46,7 @@ class DashboardSnapshot:
     rate: float
     """Events a second."""
     history: Sequence[int]
-    """The number of events in each half second, the oldest first."""
+    """Events in each half second, the oldest first."""
     latest: Sequence[EventSummary]
     """The latest events, the newest first."""
 
@@ -73,14 +63,7 @@ _STATES: dict[str, Style] = {"watching": "green", "listing": "cyan", "waiting": 
 def draw_dashboard(
     snapshot: DashboardSnapshot, *, width: int, height: int, glyphs: Glyphs = UNICODE
 ) -> list[Line]:
-    """Return the lines of the display, at most ``height``, the most important first.
-
-    Args:
-        snapshot: the state to show.
-        width: the number of columns.
-        height: the number of lines.
-        glyphs: characters that the terminal can show.
-    """
+    """Return the lines of the display, at most ``height``, the most important first."""
     room = max(0, height - FIXED_LINES)
     groups = max(len(snapshot.namespaces), len(snapshot.nodes))
     bars = min(groups, (room + 2) // 2)
@@ -137,7 +120,7 @@ def _draw_fact(name: str, *spans: StyledText) -> Line:
 
 
 def _draw_chart(history: Sequence[int], width: int, glyphs: Glyphs) -> str:
-    """Return the history as a row of small bars, the newest at the right."""
+    """Return a row of small bars, the newest at the right."""
     shown = list(history)[-max(1, width) :]
     highest = max(shown, default=0) or 1
     top = len(glyphs.levels) - 1
@@ -148,7 +131,6 @@ def _draw_chart(history: Sequence[int], width: int, glyphs: Glyphs) -> str:
 
 
 def _draw_bars(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """Return two groups of bars side by side."""
     half = (width - 4) // 2
     left = _draw_group("BY NAMESPACE", snapshot.namespaces, half, rows, glyphs)
     right = _draw_group('BY NODE, from the index "node"', snapshot.nodes, half, rows, glyphs)
@@ -203,7 +185,6 @@ def _draw_rule(heading: str, width: int, glyphs: Glyphs) -> Line:
 
 
 def _draw_latest(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """Return a heading and the newest events of the event stream."""
     lines: list[Line] = [
         (StyledText(" "), *_draw_rule("LATEST, from an event stream", width - 2, glyphs))
     ]
@@ -222,7 +203,6 @@ def _draw_latest(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Gly
 
 
 def format_line(snapshot: DashboardSnapshot) -> str:
-    """Return the numbers of a snapshot as one line, for an output that is no terminal."""
     return (
         f"{snapshot.elapsed:6.1f} s  {quantity(snapshot.objects, 'object')}  "
         f"{compact_bytes(snapshot.size)}  {snapshot.rate:.0f} events/s  "

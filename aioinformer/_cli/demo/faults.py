@@ -1,9 +1,7 @@
 """Interruptions of the demo's server, from which the informer recovers.
 
-Three faults follow each other in turn. First, the connections are dropped. Second, the connections
-are dropped and the server compacts its history, so that the informer must relist. Third, the server
-stops for a while. A fault counts as recovered when the informer has noticed the fault and watches
-again.
+The three kinds follow each other in turn. A fault counts as recovered when the informer has noticed
+the fault and watches again.
 """
 
 from __future__ import annotations
@@ -23,19 +21,11 @@ END_MARGIN = 1.0
 
 
 class DemoFaults:
-    """A schedule of interruptions of a server, with the time that each recovery takes."""
+    """A schedule of interruptions, for a demo of ``seconds``, or without an end if 0."""
 
     def __init__(self, server: ApiServer, *, seconds: float) -> None:
-        """Interrupt ``server``.
-
-        Args:
-            server: a running server.
-            seconds: the length of the demo; 0 if the demo runs until it is interrupted.
-        """
         self.count = 0
-        """The number of interruptions so far."""
         self.recovered = 0
-        """The number of interruptions that the informer has recovered from."""
         self._server = server
         self._last_fault_before = seconds - END_MARGIN if seconds else float("inf")
         self._next_fault_at = min(FIRST_FAULT, seconds * 0.4) if seconds else FIRST_FAULT
@@ -58,11 +48,9 @@ class DemoFaults:
 
     @property
     def recovering(self) -> bool:
-        """True if the informer has not recovered from the latest fault yet."""
         return bool(self.count) and self._recovery_seconds is None
 
     async def restore_server(self) -> None:
-        """Start the server if it is stopped."""
         self._restart_at = float("inf")
         await self._server.start()
 
@@ -90,7 +78,6 @@ class DemoFaults:
             self.recovered += 1
 
     def describe(self, now: float) -> str:
-        """Describe the latest interruption in a few words."""
         if not self.count:
             return ""
         after = (

@@ -1,8 +1,8 @@
 """The checks of ``aioinformer health``, and their results.
 
-The version of the server is requested several times to measure the latency. For each resource, one
-object is listed, a watch is opened, and an informer reads the initial list. The informer is the one
-that a program would use, so the report shows the strategy and the times that a program gets.
+For each resource, one object is listed, a watch is opened, and an informer reads the initial list.
+It is the informer that a program would use, so the report shows the strategy and the times that a
+program gets.
 """
 
 from __future__ import annotations
@@ -24,28 +24,24 @@ from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeo
 __all__ = ["ResourceReport", "ServerReport", "check_resource", "check_server"]
 
 VERSION_PATH = "/version"
-"""A path that the role ``system:public-info-viewer`` grants to every user."""
+"""The role ``system:public-info-viewer`` grants it to every user."""
 REVIEW_VERSION = "authentication.k8s.io/v1"
 REVIEW_PATH = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
-"""The path that tells a user who the user is. Every authenticated user may create a review."""
+"""Every authenticated user may create a review, which names the user."""
 LATENCY_REQUESTS = 5
-"""Requests whose median is the latency. The request before them opens the connection and is shown
-separately."""
+"""Requests whose median is the latency. The request before them opens the connection."""
 WATCH_SECONDS = 1
 """The timeout that the watch request asks for; the check closes the watch at once."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerReport:
-    """The version, credentials and latency of a server."""
-
     url: str
     version: str = ""
     credentials: str = ""
     """The kind of the credentials; no secret."""
     user: str = ""
-    """The server's name for the user of these credentials, and the groups; empty if the server
-    doesn't say."""
+    """The server's name for the user, and the groups; empty if the server doesn't say."""
     first: float | None = None
     """Seconds of the first request, which opens the connection."""
     latency: float | None = None
@@ -57,23 +53,20 @@ class ServerReport:
 
 @dataclass(slots=True, kw_only=True)
 class ResourceReport:
-    """The results of the checks of one resource."""
-
     resource: str
     scope: str = ""
     """The checked namespace, or ``all``."""
     lists: bool | None = None
-    """True if the resource can be listed; ``None`` if the check did not get that far."""
+    """``None`` if the check did not get that far."""
     watches: bool | None = None
-    """True if the resource can be watched; ``None`` as for ``lists``."""
+    """``None`` as for ``lists``."""
     strategy: str = ""
-    """The request by which an informer reads the initial list: ``watchlist`` or ``list``."""
+    """The request for the initial list of an informer: ``watchlist`` or ``list``."""
     bookmarks: bool | None = None
     """True if the server sent a bookmark. Without a WatchList, the first comes after a minute."""
     synced: float | None = None
     """Seconds until the initial list was complete."""
     objects: int | None = None
-    """The number of objects in the initial list."""
     size: int | None = None
     """Uncompressed bytes received until the initial list was complete."""
     note: str = ""
@@ -83,7 +76,6 @@ class ResourceReport:
 
     @property
     def ok(self) -> bool:
-        """True if an informer of the resource works."""
         return self.synced is not None and not self.error
 
 
@@ -93,29 +85,17 @@ def _loop_time() -> float:
 
 @dataclass(slots=True)
 class _ByteCounter(Metrics):
-    """Metrics that count the bytes that an informer receives."""
-
     size: int = 0
     last: float = field(default_factory=_loop_time)
     """The loop's time of the last chunk; before the first one, that of the request."""
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """Count the bytes of a chunk."""
         self.size += size
         self.last = _loop_time()
 
 
 async def check_server(client: Client, report: ServerReport, *, timeout: float) -> None:
-    """Request the version several times, and the name of the user, and fill in ``report``.
-
-    Args:
-        client: an open client.
-        report: the report to fill in.
-        timeout: seconds for all requests together.
-
-    Raises:
-        FetchError: a request failed or took too long.
-    """
+    """Fill in ``report`` within ``timeout`` seconds; raise ``FetchError`` if a request fails."""
     async with _enforce_timeout(timeout):
         await _ask_version(client, report)
         report.user = await _ask_user(client)
@@ -123,11 +103,7 @@ async def check_server(client: Client, report: ServerReport, *, timeout: float) 
 
 @asynccontextmanager
 async def _enforce_timeout(seconds: float) -> AsyncGenerator[None]:
-    """Limit the time of the body, since a user waits and the client's own timeouts are longer.
-
-    Raises:
-        RequestTimedOut: the body took longer than ``seconds``.
-    """
+    """Raise ``RequestTimedOut`` after ``seconds``: the client's own timeouts are longer."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -190,13 +166,9 @@ async def _time_version_request(client: Client) -> tuple[float, bytes]:
 async def check_resource(
     client: Client, name: str, namespace: str, *, timeout: float
 ) -> ResourceReport:
-    """Check whether a resource can be listed and watched. The report holds the errors.
+    """Check if a resource can be listed and watched. The report holds the errors.
 
-    Args:
-        client: an open client.
-        name: the resource, in any form that ``Client.resource`` takes.
-        namespace: the namespace to check; empty for all.
-        timeout: seconds for the first requests, and again for the initial list.
+    ``timeout`` are seconds for the first requests, and again for the initial list.
     """
     report = ResourceReport(resource=name)
     try:

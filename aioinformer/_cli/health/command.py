@@ -1,8 +1,4 @@
-"""``aioinformer health``: the default resources to check, and the report as a table or as JSON.
-
-The table has a line for each resource. Below, each failed check has a line with the error and
-advice.
-"""
+"""``aioinformer health``: the default resources to check, and the report as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -44,19 +40,14 @@ from aioinformer.errors import ConfigurationError, FetchError
 __all__ = ["DEFAULT_RESOURCES", "format_report", "run_health"]
 
 DEFAULT_RESOURCES = ("pods", "services", "deployments.apps", "namespaces", "nodes")
-"""The resources to check by default: namespaced and cluster-scoped, of two groups, no Secrets."""
+"""Namespaced and cluster-scoped ones, of two groups, no Secrets."""
 
 LABEL_WIDTH = 13
 """The width of the names of facts, in columns."""
 
 
 async def run_health(options: HealthCommandOptions, terminal: Terminal) -> int:
-    """Check a cluster, print the report, and return 0 if every check has passed.
-
-    Raises:
-        UsageError: no cluster is configured, or the name of the namespace is not valid.
-        OSError: the output can't be written.
-    """
+    """Check a cluster, print the report, and return 0 if every check has passed."""
     check_namespace(options.namespace, "--namespace")
     resource_reports: list[ResourceReport] = []
     async with connect(options) as client:
@@ -138,7 +129,6 @@ _HEADINGS = (
 
 
 def format_report(report: ServerReport, resource_reports: Sequence[ResourceReport]) -> list[Line]:
-    """Return the lines of the report."""
     lines = [
         _format_fact("server", " ".join((report.url, report.version))),
         _format_fact("credentials", report.credentials),

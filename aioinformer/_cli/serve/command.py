@@ -1,9 +1,8 @@
 """``aioinformer serve``: run the embedded API server until the process receives a signal.
 
-The server's objects come from manifests, and from the workload of ``aioinformer demo``, which
-changes its pods all the time. The status of a changed Deployment reports a rollout, though no pod
-changes with it. The command prints the server's URL and the kubeconfig to export, so
-that another terminal can run kubectl, ``aioinformer watch`` or a program of the user's own.
+The objects come from manifests, and from the workload of ``aioinformer demo``, which changes its
+pods all the time. The status of a changed Deployment reports a rollout, though no pod changes with
+it.
 """
 
 from __future__ import annotations
@@ -77,11 +76,7 @@ async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
 
 
 def make_features(given: tuple[tuple[str, int | bool], ...]) -> Features:
-    """Return the features with the given values.
-
-    Raises:
-        UsageError: no feature has that name, or the value has the wrong type.
-    """
+    """Return the features; raise ``UsageError`` for an unknown name or a wrong type."""
     defaults = Features()
     known: dict[str, object] = {
         each.name: getattr(defaults, each.name) for each in fields(defaults)

@@ -27,14 +27,7 @@ _HEADINGS = ("MEMBER", "STATE", "RENEWED", "HELD", "ASSIGNED", "SHARDS")
 
 
 async def run_shards(options: ShardsCommandOptions, terminal: Terminal) -> int:
-    """Print the members of a group, and return 0 if each shard has one owner.
-
-    Raises:
-        UsageError: no cluster is configured, or the name of the namespace is not valid.
-        InvalidSelector: the name can't be the name of a group.
-        FetchError: the Leases can't be listed.
-        OSError: the output can't be written.
-    """
+    """Print the members of a group, and return 0 if each shard has one owner."""
     check_namespace(options.namespace, "--namespace")
     async with connect(options) as client:
         namespace = choose_namespace(client, options.namespace, everywhere=False)
@@ -61,7 +54,6 @@ async def run_shards(options: ShardsCommandOptions, terminal: Terminal) -> int:
 
 
 def format_group(report: GroupReport) -> list[Line]:
-    """Return the lines of the report."""
     facts = [
         ("group", f"{report.namespace}/{report.group}, {report.count} shards by {report.by}"),
         ("epoch", f"{report.epoch}, assigned by {report.leader or 'no member'}"),

@@ -22,8 +22,6 @@ __all__ = ["GroupReport", "MemberReport", "read_group"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberReport:
-    """One member of the group."""
-
     identity: str
     state: str
     """``member``, ``leaving``, ``expired``; or ``absent``: assigned, but without a Lease."""
@@ -37,12 +35,10 @@ class MemberReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """A group at one moment."""
-
     group: str
     namespace: str
     count: int
-    """The number of virtual shards."""
+    """Virtual shards."""
     by: str
     epoch: int
     leader: str
@@ -54,21 +50,13 @@ class GroupReport:
 
     @property
     def ok(self) -> bool:
-        """True if each shard has one owner."""
         return not self.unclaimed and not self.contested
 
 
 def read_group(
     name: str, namespace: str, leases: Iterable[Mapping[str, Any]], now: dt.datetime
 ) -> GroupReport | None:
-    """Return the state of a group; ``None`` if its Lease is not among the Leases.
-
-    Args:
-        name: the name of the group.
-        namespace: the namespace of its Leases.
-        leases: the Leases with the group's label.
-        now: the time of this machine.
-    """
+    """Return the state of a group; ``None`` if its Lease is not among those with its label."""
     found = {str(lease["metadata"]["name"]): lease for lease in leases}
     if name not in found:
         return None

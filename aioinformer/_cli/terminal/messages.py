@@ -1,7 +1,6 @@
 """Messages on stderr: one line for each message, the library's log warnings included.
 
-A terminal also has a status line at the bottom, which the next message overwrites. A pipe or a
-file has no status line, because no user waits in front of it.
+A terminal also has a status line at the bottom, which the next message overwrites.
 """
 
 from __future__ import annotations
@@ -20,12 +19,8 @@ _ERASE_LINE = "\r\x1b[K"
 
 
 class Messages:
-    """Messages and a status line on a text stream such as stderr."""
-
     def __init__(self, stream: TextIO) -> None:
-        """Write to ``stream``, on which no status line is shown yet."""
         self.is_terminal = stream.isatty()
-        """True if the stream is a terminal."""
         self._stream = stream
         self._status = ""
         self._redirect_target: Callable[[str], None] | None = None
@@ -86,12 +81,11 @@ class Messages:
 
 
 REPEAT_INTERVAL = 10.0
-"""Seconds within which an equal warning is discarded. The first retries of a rejected request
-follow within a few seconds, and the user reads the same rejection once."""
+"""Seconds within which an equal warning is discarded: the first retries of a rejected request."""
 
 
 class _WarningHandler(logging.Handler):
-    """Shows warnings and errors; an exception as its class and message, without a traceback."""
+    """Shows an exception as its class and message, without a traceback."""
 
     def __init__(self, messages: Messages) -> None:
         super().__init__(logging.WARNING)
@@ -109,8 +103,6 @@ class _WarningHandler(logging.Handler):
 
 
 class _VerboseHandler(logging.Handler):
-    """Shows every log record with its time, level, logger and traceback."""
-
     def __init__(self, messages: Messages) -> None:
         super().__init__(logging.DEBUG)
         self._messages = messages

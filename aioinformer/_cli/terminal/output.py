@@ -1,12 +1,9 @@
 """Standard output for a program that runs in an event loop.
 
-``print`` blocks while the reader of a pipe pauses, or while the user holds the terminal with
-Ctrl-S. Then the whole event loop would stop: no signal would be handled and no watch read.
-Therefore ``Output`` first polls the file descriptor, and waits in the event loop until the
-descriptor is writable. ``Output`` has no buffer, so each line is written when ``write`` returns,
-and a broken pipe can't raise at exit.
-
-POSIX only, like the rest of the command line (``poll``, signal handlers in the event loop).
+``print`` blocks the event loop while the reader of a pipe pauses, or while the user holds the
+terminal with Ctrl-S. Therefore ``Output`` waits in the event loop until the file descriptor is
+writable. ``Output`` has no buffer, so each line is written when ``write`` returns, and a broken
+pipe can't raise at exit. POSIX only, like the rest of the command line.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from typing import Literal, TypeAlias
 __all__ = ["Colour", "Output"]
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
-"""The use of colours; ``auto`` means colours in a terminal, unless ``NO_COLOR`` is set."""
+"""``auto`` means colours in a terminal, unless ``NO_COLOR`` is set."""
 
 WRITE_SIZE = 4096
 """Bytes written at a time. A pipe that ``poll`` reports as writable has room for one page
@@ -41,37 +38,29 @@ class Output:
         encoding: str = "utf-8",
         colour: Colour = "auto",
     ) -> None:
-        """Write to ``fd``.
+        """Write to ``fd``, which stays open.
 
-        Args:
-            fd: an open file descriptor; it stays open.
-            environment: the environment variables; ``NO_COLOR`` and ``TERM`` are read.
-            encoding: the encoding of the text; characters outside it are written as ``?``.
-            colour: when to use colours.
-
-        Raises:
-            OSError: ``fd`` is not open.
+        ``NO_COLOR`` and ``TERM`` of the ``environment`` are read. Characters outside of
+        ``encoding`` are written as ``?``.
         """
         self.fd = fd
         self.is_pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
-        """True if the descriptor is a pipe, whose reader may close it."""
+        """A pipe has a reader, which may close it."""
         self.is_terminal = os.isatty(fd) and environment.get("TERM") != "dumb"
         """True if the descriptor is a terminal that understands escape sequences."""
         wanted = self.is_terminal and not environment.get("NO_COLOR")
         self.colour = colour == "always" or (colour == "auto" and wanted)
-        """True if text is written with colours; see https://no-color.org."""
+        """See https://no-color.org."""
         self._encoding = encoding
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
 
     @property
     def size(self) -> os.terminal_size:
-        """The current number of columns and lines."""
         return shutil.get_terminal_size()
 
     @property
     def supports_unicode(self) -> bool:
-        """True if the encoding has characters beyond ASCII."""
         return self._encoding.lower().replace("-", "") == "utf8"
 
     @property

@@ -1,10 +1,8 @@
 """The life of a command's process: signals, errors, broken pipes, exit codes.
 
-A command is a coroutine function that takes a ``Terminal`` and returns an exit code. The first
-SIGINT or SIGTERM cancels the command, so that every ``async with`` in the command is left in order.
-The second signal ends the process at once by the signal's default action. An error of the library
-is shown as one line; any other exception is a bug and keeps its traceback. POSIX only: an event
-loop on Windows has no signal handlers.
+The first SIGINT or SIGTERM cancels the command, so that every ``async with`` in it is left in
+order. The second signal ends the process at once by the signal's default action. An error of the
+library is shown as one line; any other exception is a bug and keeps its traceback. POSIX only.
 """
 
 from __future__ import annotations
@@ -30,13 +28,11 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 """The command can't do what the arguments ask for; argparse uses the same code."""
 EXIT_SIGNAL_BASE = 128
-"""The exit code of a process that ended by a signal, less the signal's number, as in a shell."""
+"""The exit code of a process that ended by a signal, less the signal's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """The output of a command, and its messages."""
-
     output: Output
     messages: Messages
 
@@ -45,7 +41,6 @@ Command: TypeAlias = Callable[[Terminal], Coroutine[Any, Any, int]]
 
 
 def run_command(command: Command, *, verbose: bool = False, colour: Colour = "auto") -> int:
-    """Run a command in a new event loop, and return its exit code."""
     messages = Messages(sys.stderr)
     with messages.handle_logging(verbose=verbose):
         try:

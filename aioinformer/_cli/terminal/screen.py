@@ -1,8 +1,7 @@
 """A region at the bottom of a terminal that is redrawn in place, with plain ANSI escapes.
 
-The terminal's alternate screen is not used. So the earlier output of the terminal stays above the
-region, and the last picture stays when the program ends. The cursor is hidden while the region is
-in use, and shown again on every exit.
+The terminal's alternate screen is not used, so the earlier output stays above the region, and the
+last picture stays at the end. The cursor is hidden meanwhile, and shown again on every exit.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ _ERASE_BELOW = "\x1b[J"
 
 
 class Screen:
-    """The lines of a region that is redrawn in place. Use the object as a context manager."""
+    """Draws on ``output``, which must be a terminal."""
 
     def __init__(self, output: Output) -> None:
-        """Draw on ``output``, which must be a terminal."""
         self._output = output
         self._painted = 0
         self._size: os.terminal_size | None = None
@@ -48,13 +46,10 @@ class Screen:
     async def paint(
         self, lines: Sequence[Line], size: os.terminal_size, *, above: Sequence[str] = ()
     ) -> None:
-        """Replace the lines that were painted last.
+        """Replace the lines that were painted last; ``above`` the region, messages scroll away.
 
-        Args:
-            lines: the new lines, fewer than the terminal has.
-            size: the size of the terminal. After a change of the size, the position of the last
-                lines is unknown, so the whole terminal is cleared.
-            above: messages to write above the region, where they scroll away.
+        After a change of ``size``, the position of the last lines is unknown, so the whole terminal
+        is cleared.
         """
         self._painted, before = len(lines), self._painted
         start = f"\x1b[{before - 1}A" if before > 1 else ""

@@ -40,15 +40,12 @@ _CODES: dict[Style, str] = {
 _RESET = "\x1b[0m"
 
 EVENT_STYLES: Mapping[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
-"""Styles by ``event_type``."""
 
 COLUMN_GAP = "   "
 """The space between two columns of a table, as in kubectl."""
 
 
 class StyledText(NamedTuple):
-    """A piece of text in one style."""
-
     text: str
     style: Style = ""
 
@@ -57,13 +54,9 @@ Line: TypeAlias = tuple[StyledText, ...]
 
 
 def render(line: Iterable[StyledText], width: int = sys.maxsize, *, colour: bool) -> str:
-    """Return a line as text, cut to ``width``.
+    """Return a line as text, cut to ``width`` columns, by default without a limit.
 
-    Args:
-        line: the line.
-        width: the number of columns, by default without a limit, since a terminal may wrap a line
-            and a program may read it. Every character counts as one column.
-        colour: True to add escapes for the styles.
+    Every character counts as one column. With ``colour`` the styles become escapes.
     """
     parts: list[str] = []
     left = max(0, width)
@@ -76,7 +69,7 @@ def render(line: Iterable[StyledText], width: int = sys.maxsize, *, colour: bool
 
 
 def align_columns(cells: Sequence[StyledText], widths: Iterable[int]) -> Line:
-    """Return the line of a table's row: each cell but the last padded to its column's width."""
+    """Return a table's row, with each cell but the last padded to its column's width."""
     line: list[StyledText] = []
     for cell, width in zip(cells[:-1], widths, strict=False):
         line += [cell, StyledText(" " * (width - len(cell.text)) + COLUMN_GAP)]

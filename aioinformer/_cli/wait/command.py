@@ -1,7 +1,7 @@
 """``aioinformer wait``: end when one object has reached a state, or at a timeout.
 
-The command runs an informer of that one object. The informer retries failed requests, so that a
-restart of the API server doesn't end a wait.
+An informer of that one object retries failed requests, so that a restart of the API server doesn't
+end a wait.
 """
 
 from __future__ import annotations
@@ -28,12 +28,7 @@ __all__ = ["run_wait"]
 
 
 async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
-    """Wait until the object has reached the state; return 0 then, and 1 after the timeout.
-
-    Raises:
-        InformerError: an argument is wrong, or the server's discovery could not be read.
-        OSError: the output can't be written.
-    """
+    """Wait until the object has reached the state; return 0 then, and 1 after the timeout."""
     goal = parse_goal(options.goal)
     check_namespace(options.namespace, "--namespace")
     async with connect(options) as client:
@@ -69,11 +64,7 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
 
 
 async def _find_resource(client: Client, options: WaitCommandOptions, deadline: float) -> Resource:
-    """Return the resource of the object.
-
-    Raises:
-        RequestTimedOut: the server has not answered before the deadline.
-    """
+    """Return the resource, or raise ``RequestTimedOut`` at the deadline."""
     try:
         async with asyncio.timeout_at(deadline):
             return await client.resource(options.resource)
@@ -94,7 +85,6 @@ def _describe_object(resource: Resource, name: str, namespace: str) -> str:
 
 
 def _explain(informer: SharedInformer, key: str, goal: Goal) -> str:
-    """Return why the wait has not ended, in one line."""
     if not informer.synced:
         return _explain_health(informer.health)
     found: KubeObject | None = informer.lister.get(key)

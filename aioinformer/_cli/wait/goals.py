@@ -1,8 +1,4 @@
-"""The states of ``aioinformer wait --for``: a condition each, and why an object fails it.
-
-The conditions are those of ``aioinformer.conditions``. The text of a reason is for the one line
-that the command prints after its timeout.
-"""
+"""The states of ``aioinformer wait --for``: a condition each, and why an object fails it."""
 
 from __future__ import annotations
 
@@ -36,16 +32,13 @@ JOB_FAILED = condition_true("Failed")
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A state to wait for."""
-
     option: str
     """The value of ``--for``."""
     reached: Condition
-    """Fulfilled by an object in that state."""
     text: str
     """The line for an object in that state: ``rollout complete``."""
     explain: Callable[[KubeObject], str]
-    """Returns why an existing object is not in that state."""
+    """The reason for which an existing object is not in that state."""
     failed: Condition | None = None
     """Fulfilled by an object that never reaches the state."""
     resources: tuple[tuple[str, str], ...] = ()
@@ -53,22 +46,16 @@ class Goal:
 
     @property
     def end(self) -> Condition:
-        """The condition that ends the wait."""
         return self.reached if self.failed is None else any_of(self.reached, self.failed)
 
     def check_resource(self, resource: Resource) -> None:
-        """Reject a resource that can't reach the state.
-
-        Raises:
-            UsageError: the resource is not one of ``resources``.
-        """
+        """Raise ``UsageError`` for a resource that can't reach the state."""
         if self.resources and (resource.group, resource.plural) not in self.resources:
             known = ", ".join(f"{plural}.{group}" for group, plural in self.resources)
             raise UsageError(f"--for {self.option}: only {known}, not {resource.plural}")
 
 
 def parse_goal(text: str) -> Goal:
-    """Return the goal of a value of ``--for``, which the parser of arguments has checked."""
     if text.startswith(CONDITION_PREFIX):
         condition_type = text.removeprefix(CONDITION_PREFIX)
         return Goal(

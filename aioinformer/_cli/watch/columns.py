@@ -1,9 +1,4 @@
-"""The columns of a table: their headings, and the cells of an object.
-
-``ServerColumns`` has the columns that the server prints. If the server prints none, the columns are
-name, status and age. ``FieldColumns`` has the fields that the user chose. Pure: the time is an
-argument.
-"""
+"""The columns of a table: their headings, and the cells of an object. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +29,7 @@ _read_cells = field(CELLS_KEY)
 
 @dataclass(frozen=True, slots=True)
 class ServerColumns:
-    """The columns that the server prints."""
+    """The columns that the server prints; name, status and age if the server prints none."""
 
     columns: Callable[[], Columns]
     """Returns the columns of the server's newest table; none if the server sends no tables."""
@@ -50,7 +45,6 @@ class ServerColumns:
         return tuple(each.name.upper() for each in columns if self.wide or not each.priority)
 
     def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
-        """Return the cells of the object's row."""
         columns, cells = self.columns(), _read_cells(obj)
         if not columns or cells is None:
             created = obj.creation_timestamp
@@ -67,7 +61,6 @@ class FieldColumns:
     """The columns for the fields that the user chose."""
 
     headings: tuple[str, ...]
-    """The names of the columns."""
     paths: tuple[Field, ...]
 
     @classmethod
@@ -94,8 +87,7 @@ class FieldColumns:
 
 
 _HEADING = re.compile(r"(?P<name>[A-Z][A-Z0-9_-]*):")
-"""A heading before a path, as in kubectl's custom-columns. A heading begins with a capital letter,
-a key of Kubernetes with a small one."""
+"""A heading before a path, as in kubectl's custom-columns: a key begins with a small letter."""
 
 _PATH = re.compile(r"""(?:'[^']*'|"[^"]*"|[^,'"])*""")
 """A path: the text up to the next comma outside quotes."""
@@ -133,7 +125,6 @@ def _format_value(value: object, absent: str) -> str:
 
 
 def _to_plain(value: object) -> object:
-    """Convert a read-only part of an object to a type that ``json`` encodes."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     return list(cast("Sequence[object]", value))
@@ -145,8 +136,8 @@ def _to_plain(value: object) -> object:
 def summarize_status(obj: KubeObject) -> str:
     """Return one word for the status of any object; empty if the object has none.
 
-    The first that applies: ``Terminating`` for an object that is being deleted, ``status.phase``,
-    or the condition that tells if the object is ready, available or complete.
+    The first that applies: ``Terminating``, ``status.phase``, or the condition that tells if the
+    object is ready, available or complete.
     """
     if obj.deletion_timestamp is not None:
         return "Terminating"
@@ -182,10 +173,7 @@ def _summarize_conditions(conditions: object) -> str:
 
 
 def format_age(seconds: float) -> str:
-    """Format a duration like kubectl (apimachinery's ``HumanDuration``).
-
-    A short duration has two units: ``5s``, ``2m30s``, ``45m``, ``3h20m``, ``5d4h``.
-    """
+    """Format a duration with at most two units, like kubectl (apimachinery's ``HumanDuration``)."""
     left = int(seconds)
     if left < 0:
         return "0s"  # the server's clock is ahead of this one

@@ -1,8 +1,8 @@
 """``aioinformer watch``: print the objects of a resource, then each change.
 
-The command runs an informer of the server's tables. Each line is written at once. The informer
-retries failed requests; the command shows the errors on stderr, and that it goes on. An error that
-a retry can't fix (no cluster, an unknown resource, a selector that doesn't parse) ends the command.
+The informer of the server's tables retries failed requests; the command shows the errors on stderr,
+and that it goes on. An error that a retry can't fix (no cluster, an unknown resource, a selector
+that doesn't parse) ends the command.
 """
 
 from __future__ import annotations
@@ -45,18 +45,12 @@ from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
 __all__ = ["run_watch"]
 
 EVENTS_RESOURCE = find_built_in("events")
-"""The resource that ``--events`` shows."""
 STATUS_DELAY = 1.5
 """Seconds without a line before the status line shows the reason of the wait."""
 
 
 async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
-    """Print objects and changes until the task is cancelled.
-
-    Raises:
-        InformerError: an argument is wrong, or the server's discovery could not be read.
-        OSError: the output can't be written.
-    """
+    """Print objects and changes until the task is cancelled."""
     _check_selector("--selector", LabelSelector.parse, options.labels)
     _check_selector("--field-selector", FieldSelector.parse, options.fields)
     check_namespace(options.namespace, "--namespace")
@@ -100,7 +94,6 @@ async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
 
 
 def _field_selector(options: WatchCommandOptions) -> str:
-    """Return the field selector, which includes the name of the object."""
     by_name = str(FieldSelector.parse({"metadata.name": options.name})) if options.name else ""
     return ",".join(each for each in (by_name, options.fields) if each)
 
@@ -135,10 +128,7 @@ def _check_selector(option: str, parse: Callable[[str], object], text: str) -> N
 
 
 async def _wait_synced(informer: SharedInformer, first: FirstObjects, rows: _RowWriter) -> bool:
-    """Wait until the initial list is complete, and print its first objects meanwhile.
-
-    Return False if the server has rejected the request.
-    """
+    """Print first objects until the initial list is complete; return False if it is rejected."""
     while True:
         try:
             await informer.wait_synced(REFRESH_INTERVAL)
@@ -152,10 +142,9 @@ async def _wait_synced(informer: SharedInformer, first: FirstObjects, rows: _Row
 
 
 def _is_rejected(informer: SharedInformer) -> bool:
-    """Return True if the server rejects the initial list as bad.
+    """Return True if the server rejects the initial list as bad, which no retry can fix.
 
-    The server can't select by a field, for example. A retry can't fix that error, and the log has
-    already shown the error on stderr.
+    The server can't select by a field, for example. The log has shown the error on stderr.
     """
     return not informer.synced and isinstance(informer.health.error, BadRequest)
 
@@ -178,7 +167,6 @@ def _status_line(progress: ListProgress) -> Callable[[SharedInformer], str]:
 
 
 def _format_progress(progress: ListProgress) -> str:
-    """Return the number of items received, and of all items if known."""
     if progress.total is None:
         return f"{progress.items:,} item{'s' if progress.items > 1 else ''} so far"
     share = progress.items / progress.total
@@ -192,7 +180,6 @@ def _format_progress(progress: ListProgress) -> str:
 async def _open_related_events(
     client: Client, informer: SharedInformer, namespace: str, options: WatchCommandOptions
 ) -> AsyncGenerator[tuple[SharedInformer, RelatedEvents] | None]:
-    """Open an informer of the watched objects' Kubernetes Events if ``--events`` was given."""
     resource = informer.resource
     if not options.events or resource.plural == EVENTS_RESOURCE.plural:
         yield None
@@ -209,10 +196,7 @@ async def _open_related_events(
 
 
 class _RowWriter:
-    """The writer of changes, which begins with the headings."""
-
     def __init__(self, output_format: OutputFormat, terminal: Terminal) -> None:
-        """Write changes in ``output_format`` to ``terminal``."""
         self.output_format = output_format
         self.terminal = terminal
         self._has_header = False
@@ -232,11 +216,9 @@ class _RowWriter:
                 await self.write_change(Added(obj, initial=True))
 
     async def write_change(self, event: Event) -> None:
-        """Write a change."""
         await self._write(self.output_format.format_change(event, _now()))
 
     async def write_kube_event(self, event: Event) -> None:
-        """Write a Kubernetes Event of a watched object."""
         await self._write(self.output_format.format_kube_event(event))
 
     async def _write(self, text: str | bytes) -> None:

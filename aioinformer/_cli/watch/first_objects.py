@@ -1,10 +1,8 @@
 """The first objects of an initial list, to print before the list is complete.
 
-An informer delivers nothing before its initial list is complete, since the cache is always a true
-past state. A list of 50,000 objects takes seconds, in which a reader of ``aioinformer watch`` would
-see nothing. So the command prints the first objects as they arrive. Once the list is complete, this
-module turns the initial events of these objects into the changes since: nothing if an object is
-unchanged.
+An informer delivers nothing before, and a list of 50,000 objects takes seconds, in which a reader
+would see nothing. Once the list is complete, the initial events of these objects become the changes
+since: nothing if an object is unchanged.
 """
 
 from __future__ import annotations
@@ -20,8 +18,6 @@ MAX_OBJECTS = 500
 
 
 class FirstObjects:
-    """The first objects that a list has sent, in the order of arrival."""
-
     def __init__(self) -> None:
         self._arrived: list[KubeObject] = []
         self._shown: dict[ObjectKey, KubeObject] = {}
@@ -40,10 +36,7 @@ class FirstObjects:
         return new
 
     def deletions(self, is_cached: Callable[[ObjectKey], bool]) -> Iterator[Event]:
-        """Yield the deletion of each shown object that is not cached.
-
-        The list is complete when this method is called, so it also ends the collection.
-        """
+        """Yield the deletion of each shown object that is not cached; the list is complete now."""
         self._collecting = False
         self._arrived.clear()
         for key in [key for key in self._shown if not is_cached(key)]:

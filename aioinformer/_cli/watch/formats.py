@@ -1,8 +1,4 @@
-"""The output formats of ``aioinformer watch -o``: pure, one class per format.
-
-JSON prints one line for each change, YAML one document after ``---``. The table prints rows, and
-``name`` prints names for ``xargs``.
-"""
+"""The output formats of ``aioinformer watch -o``: pure, one class per format."""
 
 from __future__ import annotations
 
@@ -31,47 +27,28 @@ __all__ = [
 ]
 
 FIELDS_PREFIX = "fields="
-"""The prefix of a list of fields."""
 
 _UNLIMITED_WIDTH = 1_000_000
-"""The width of a YAML document: no string is wrapped."""
+"""No string of a YAML document is wrapped."""
 
 
 class OutputFormat(Protocol):
-    """A format in which changes are printed."""
-
     @property
     def whole_objects(self) -> bool:
         """True if the format needs whole objects, False if the server's cells are enough."""
         ...
 
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Return the text before the first change."""
-        ...
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str: ...
 
-    def format_change(self, event: Event, now: dt.datetime) -> str | bytes:
-        """Return the text of a change."""
-        ...
+    def format_change(self, event: Event, now: dt.datetime) -> str | bytes: ...
 
-    def format_kube_event(self, event: Event) -> str | bytes:
-        """Return the text of a Kubernetes Event that is shown between changes."""
-        ...
+    def format_kube_event(self, event: Event) -> str | bytes: ...
 
 
 def create_format(
     output: str, *, columns: Callable[[], Columns], namespaces: bool, colour: bool
 ) -> OutputFormat:
-    """Return the format for a value of ``--output``.
-
-    Args:
-        output: ``table``, ``wide``, ``json``, ``yaml``, ``name`` or ``fields=PATH,...``.
-        columns: returns the columns of the server's tables.
-        namespaces: True to show the namespace of each object.
-        colour: True to use colours.
-
-    Raises:
-        InvalidPath: a path doesn't parse.
-    """
+    """Return the format for a value of ``--output``; raise ``InvalidPath`` for a wrong path."""
     plain: Mapping[str, Callable[[], OutputFormat]] = {
         "json": JsonFormat,
         "yaml": YamlFormat,
@@ -87,23 +64,17 @@ def create_format(
 
 
 class TableFormat:
-    """Rows of a table."""
-
     def __init__(self, table: Table, *, whole_objects: bool) -> None:
-        """Print the rows of ``table``, which needs whole objects or only the server's cells."""
         self.whole_objects = whole_objects
         self._table = table
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Return the row of headings."""
         return self._table.format_header(objects, now)
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """Return the row of a change."""
         return self._table.format_change(event, now)
 
     def format_kube_event(self, event: Event) -> str:
-        """Return the row of a Kubernetes Event."""
         return self._table.format_kube_event(KubeEvent.from_object(event.obj))
 
 
@@ -113,15 +84,12 @@ class JsonFormat:
     whole_objects = True
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Return an empty text."""
         return ""
 
     def format_change(self, event: Event, now: dt.datetime) -> bytes:
-        """Return the line of a change."""
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> bytes:
-        """Return the line of a Kubernetes Event, which has ``kind: Event``."""
         whole = {"type": event_type(event), "object": _typed_dict(event.obj)}
         return msgspec.json.encode(whole) + b"\n"
 
@@ -132,15 +100,12 @@ class YamlFormat:
     whole_objects = True
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Return an empty text."""
         return ""
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """Return the document of a change."""
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
-        """Return the document of a Kubernetes Event, which has ``kind: Event``."""
         body = yaml.safe_dump(
             _typed_dict(event.obj), sort_keys=False, allow_unicode=True, width=_UNLIMITED_WIDTH
         )
@@ -148,20 +113,17 @@ class YamlFormat:
 
 
 class NameFormat:
-    """The name of a changed object, in the form of ``kubectl get -o name``."""
+    """``pod/web-0`` or ``deployment.apps/web``, as by ``kubectl get -o name``, also if deleted."""
 
     whole_objects = False
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        """Return an empty text."""
         return ""
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """Return ``pod/web-0`` or ``deployment.apps/web``, also for a deleted object."""
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
-        """Return a name such as ``event/web-0.18a``."""
         resource = event.obj.resource
         group = f".{resource.group}" if resource.group else ""
         return f"{resource.singular}{group}/{printable(event.obj.name)}\n"

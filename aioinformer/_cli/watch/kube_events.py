@@ -1,8 +1,4 @@
-"""Kubernetes Events about watched objects, for ``aioinformer watch --events``.
-
-A Kubernetes Event is an object that describes an occurrence at another object: scheduled, pulled,
-killed. An informer reads the Events; ``RelatedEvents`` selects the Events about watched objects.
-"""
+"""Kubernetes Events about watched objects, for ``aioinformer watch --events``."""
 
 from __future__ import annotations
 
@@ -18,8 +14,6 @@ __all__ = ["KubeEvent", "RelatedEvents"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeEvent:
-    """The contents of a Kubernetes Event."""
-
     type: str
     """``Normal`` or ``Warning``."""
     namespace: str
@@ -30,12 +24,10 @@ class KubeEvent:
 
     @property
     def is_warning(self) -> bool:
-        """True for an Event of the type ``Warning``."""
         return self.type == "Warning"
 
     @classmethod
     def from_object(cls, obj: KubeObject) -> KubeEvent:
-        """Read the contents of an Event from the Event's object."""
         about = _mapping(obj.get("involvedObject"))
         series = _mapping(obj.get("series"))
         count = obj.get("count") or series.get("count") or 1
@@ -50,15 +42,11 @@ class KubeEvent:
 
 @dataclass(frozen=True, slots=True)
 class RelatedEvents:
-    """A filter for the Events about watched objects."""
-
     resource: Resource
     is_watched: Callable[[ObjectKey], bool]
-    """Returns True for the key of a watched object."""
 
     @property
     def selector(self) -> str:
-        """The field selector for Events about objects of the resource's kind."""
         return f"involvedObject.kind={self.resource.kind}"
 
     def includes(self, event: Event) -> bool:

@@ -1,14 +1,11 @@
 """Translators from the server's tables to lists and watch events that an informer reads.
 
-``kubectl get`` shows the cells that the server prints. A request with ``as=Table`` makes the server
-send columns and rows instead of objects; for a custom resource, the definition names the columns
-(``additionalPrinterColumns``). A list is one table, and each event of a watch is a table of one row
-(recordings 28 and 30). ``includeObject`` chooses the part of the object that a row carries. The
-translators turn such a response back into a list or an event, and add the cells to each object
-under one more key. So an informer does all the rest: reconnecting, relisting, finding changes.
-
-A server without tables (some aggregated ones) sends objects, which pass unchanged. Pure: bytes in,
-bytes out.
+A request with ``as=Table`` makes the server send columns and rows; for a custom resource, the
+definition names the columns (``additionalPrinterColumns``). A list is one table, and each event of
+a watch is a table of one row. ``includeObject`` chooses the part of the object that a row carries.
+The translators add the cells to each object under one more key, so that the informer does all the
+rest: reconnecting, relisting, finding changes. A server without tables (some aggregated ones) sends
+objects, which pass unchanged.
 """
 
 from __future__ import annotations
@@ -34,15 +31,13 @@ __all__ = [
 ]
 
 TABLE_ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-"""The Accept header of a request for tables: kubectl's own without the beta version."""
+"""kubectl's own header without the beta version."""
 
 CELLS_KEY = "tableCells"
 """The key under which an object carries its row's cells."""
 
 
 class Column(Struct, frozen=True):
-    """A column of a table, in the server's definition."""
-
     name: str
     priority: int = 0
     """0 for a column that is always shown; more for a column of ``-o wide``."""
@@ -53,15 +48,11 @@ Columns: TypeAlias = tuple[Column, ...]
 
 @dataclass(slots=True)
 class ListProgress:
-    """The progress of reading the initial list."""
-
     items: int = 0
     total: int | None = None
-    """The number of all items. The server sends it for a list of several pages without
-    selectors."""
+    """All items. The server sends it for a list of several pages without selectors."""
 
     def start(self) -> None:
-        """Start again at the first page."""
         self.items, self.total = 0, None
 
 
@@ -93,19 +84,14 @@ _read_meta = msgspec.json.Decoder(_TableMeta).decode
 
 @dataclass(slots=True)
 class TableEventTranslator:
-    """A translator from the tables of one watch to events."""
-
     on_columns: Callable[[Columns], None]
-    """Called with the columns of each table; with none for an event that is no table."""
+    """Called with the columns of each table; with none for an event that is not a table."""
     include_cells: bool = True
-    """True to add the cells to the objects."""
     _lines: LineSplitter = field(default_factory=LineSplitter)
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return the events that ``chunk`` completes.
-
-        Raises:
-            LineTooLong: the incomplete line is longer than the cap.
+        """Return the events that ``chunk`` completes; raise ``LineTooLong`` above the cap of a
+        line.
         """
         return b"".join(map(self._translate_line, self._lines.feed(chunk)))
 
@@ -134,8 +120,6 @@ class TableEventTranslator:
 
 @dataclass(slots=True)
 class TablePageTranslator:
-    """A translator from the table of one page to a list."""
-
     resource: Resource
     on_columns: Callable[[Columns], None]
     progress: ListProgress
@@ -148,7 +132,6 @@ class TablePageTranslator:
         return b""
 
     def close(self) -> bytes:
-        """Return the page as a list."""
         body = b"".join(self._chunks)
         self._chunks.clear()
         try:

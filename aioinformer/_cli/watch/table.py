@@ -1,7 +1,7 @@
 """The table of ``aioinformer watch``: one row for each event.
 
-A stream of rows has no last row, so a column is as wide as its widest cell so far, as in
-``kubectl get --watch``. Pure: a ``ColumnSet`` gives the cells, and the time is an argument.
+A stream of rows has no last row, so a column is as wide as its widest cell so far, as in ``kubectl
+get --watch``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from aioinformer._cli.watch.kube_events import KubeEvent
 __all__ = ["ColumnSet", "Table"]
 
 MEASURED_OBJECTS = 500
-"""Objects whose cells are measured before the first line. Measuring takes a few milliseconds, and
-most names of a cluster have similar lengths."""
+"""Objects whose cells are measured before the first line, which takes a few milliseconds."""
 
 _MIN_WIDTHS = {"EVENT": 8, "NAMESPACE": 9, "NAME": 24, "STATUS": 9, "AGE": 5}
-"""The minimum widths of columns. MODIFIED has 8 letters. The other widths suit most clusters, so
-that the columns seldom move when the first long name comes."""
+"""MODIFIED has 8 letters. The other widths suit most clusters, so that columns seldom move."""
 _STATUS_COLUMNS = ("STATUS", "PHASE")
 """Columns whose words are coloured by ``status_style``."""
 _TIME_COLUMNS = ("AGE", "LAST SEEN", "FIRST SEEN", "DURATION")
@@ -40,8 +38,6 @@ _TIME_COLUMNS = ("AGE", "LAST SEEN", "FIRST SEEN", "DURATION")
 
 
 class ColumnSet(Protocol):
-    """The headings of a table, and the cells of an object."""
-
     @property
     def headings(self) -> tuple[str, ...]:
         """The headings, which may change when the resource's definition changes."""
@@ -53,16 +49,9 @@ class ColumnSet(Protocol):
 
 
 class Table:
-    """A table whose columns widen as rows are added."""
+    """A table whose columns, after the event and the namespace, widen as rows are added."""
 
     def __init__(self, columns: ColumnSet, *, namespaces: bool, colour: bool = False) -> None:
-        """Start without rows.
-
-        Args:
-            columns: the columns after the event and the namespace.
-            namespaces: True to show the namespace of each object.
-            colour: True to use colours.
-        """
         self._columns = columns
         self._fixed_headings = ("EVENT", "NAMESPACE") if namespaces else ("EVENT",)
         self._colour = colour

@@ -1,9 +1,7 @@
 """A source of informers that requests the server's tables instead of objects.
 
-An informer of this source lists, watches and recovers like any other. Only the requests and
-responses
-differ: each response is translated back into a list or events. The source also counts the items of
-the initial list while the pages arrive.
+Each response is translated back into a list or events, so that an informer lists, watches and
+recovers as usual. The source also counts the items of the initial list while the pages arrive.
 """
 
 from __future__ import annotations
@@ -34,14 +32,12 @@ from aioinformer.errors import ProtocolError
 __all__ = ["TableSource"]
 
 FIRST_BYTES = 1024 * 1024
-"""Bytes of the first page that are decoded to show its objects early. A server that ignores the
+"""Bytes of the first page that are decoded to show its objects early: a server that ignores the
 limit of a page sends all objects in the first one."""
 
 
 @dataclass(slots=True)
 class TableSource:
-    """A source of informers of tables, with the columns and the progress of the latest requests."""
-
     client: Client
     whole_objects: bool = False
     """True to request whole objects, False for their metadata and cells."""
@@ -54,7 +50,6 @@ class TableSource:
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
     ) -> TableListerWatcher:
-        """Return the lister-watcher of a resource's tables in one scope."""
         inner = self.client.lister_watcher(
             resource, namespace=namespace, labels=labels, fields=fields
         )
@@ -67,26 +62,20 @@ class TableSource:
         )
 
     def set_columns(self, columns: Columns) -> None:
-        """Record the columns of the newest table."""
         self.columns = columns
 
 
 @dataclass(frozen=True, slots=True)
 class _TableRequestSender:
-    """A sender that requests tables in its lists and watches."""
-
     client: RequestSender
 
     def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
-        """Send a GET request, and open its response."""
         return self.client.request(replace(call, accept=TABLE_ACCEPT))
 
     async def cluster_identity(self) -> ClusterIdentity:
-        """Return the identity of the cluster."""
         return await self.client.cluster_identity()
 
     async def served(self, resource: Resource) -> Resource | None:
-        """Return the resource in the version that the server serves now."""
         return await self.client.served(resource)
 
 
@@ -144,23 +133,16 @@ class _FirstPageTranslator:
 
 @dataclass(frozen=True, slots=True)
 class TableListerWatcher:
-    """A ``ListerWatcher`` of the tables of one resource."""
-
     inner: ClientListerWatcher
     source: TableSource
 
     @property
     def resource(self) -> Resource:
-        """The resource that is listed and watched."""
         return self.inner.resource
 
     @property
     def watch_lists(self) -> bool:
-        """False, so that a WatchList is never requested. kubectl requests none either.
-
-        A LIST response has the number of remaining items. A server without WatchList would also let
-        the user wait for half a minute until the informer falls back to LIST.
-        """
+        """False as in kubectl: a LIST has the number of remaining items, and never falls back."""
         return False
 
     @asynccontextmanager
@@ -198,9 +180,7 @@ class TableListerWatcher:
             yield _TableChunks(stream, events)
 
     async def discover(self) -> Resource | None:
-        """Return the resource in the version that the server serves now."""
         return await self.inner.discover()
 
     def with_resource(self, resource: Resource) -> TableListerWatcher:
-        """Return the lister-watcher of the resource in another version."""
         return replace(self, inner=self.inner.with_resource(resource))

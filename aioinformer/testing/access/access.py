@@ -5,11 +5,10 @@
     config = server.kubeconfig(tmp_path / "ada", user="ada")
     ada.rules.clear()  # the next request of ada is answered with 403
 
-A request with the token of a user may do what the user may. The rights of all other requests depend
-on the mode: with ``AlwaysAllow``, the default, every other request is allowed, so that a test fills
-the cluster without credentials. With ``RBAC`` a request without a token is one of
-``system:anonymous``, an unknown token is answered with 401, and service accounts have the rights
-that RBAC objects give to them.
+A request with the token of a user may do what the user may. With ``AlwaysAllow``, the default,
+every other request is allowed, so that a test fills the cluster without credentials. With ``RBAC``
+a request without a token is one of ``system:anonymous``, an unknown token is answered with 401, and
+service accounts have the rights that RBAC objects give to them.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ class Access:
         self.authorization = authorization
         self._users: dict[str, User] = {}
         self.admin_token = token
-        """The token of the administrator; ``None`` if there is none."""
         if token is not None:
             self._users[token] = User("admin", groups=(MASTERS,))
 
@@ -62,18 +60,15 @@ class Access:
         groups: Iterable[str] = (),
         rules: Iterable[PolicyRule] = (),
     ) -> User:
-        """Add a user, or replace the user of this token.
+        """Add a user, or replace the user of this token; return it, with ``rules`` to change.
 
         Args:
             name: the name of the user, which errors show.
             token: the bearer token of the user's requests.
-            groups: the groups of the user besides ``system:authenticated``; members of
-                ``system:masters`` may do everything.
+            groups: the groups besides ``system:authenticated``; members of ``system:masters`` may
+                do everything.
             rules: the requests that the user may send, besides those that bindings in the cluster
                 allow.
-
-        Returns:
-            The user, whose ``rules`` can be changed.
 
         Raises:
             ValueError: the name or the token is empty.
@@ -88,11 +83,7 @@ class Access:
         return next((user for user in self._users.values() if user.name == name), None)
 
     def token_of(self, name: str) -> str:
-        """Return the token of a user.
-
-        Raises:
-            ValueError: no user has this name.
-        """
+        """Return the token of a user; raise ``ValueError`` if no user has this name."""
         for token, user in self._users.items():
             if user.name == name:
                 return token
@@ -100,11 +91,7 @@ class Access:
         raise ValueError(f"no user is called {name!r}; the users are: {known}")
 
     def authenticate(self, cluster: Cluster, authorization: str) -> User:
-        """Return the user of a request.
-
-        Args:
-            cluster: the cluster whose service accounts are users too.
-            authorization: the header ``Authorization``; empty if there is none.
+        """Return the user of the header ``Authorization`` (empty for none), also a service account.
 
         Raises:
             Unauthorized: the token is not known, or is missing where one is needed.

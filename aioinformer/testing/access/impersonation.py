@@ -1,13 +1,12 @@
 """Impersonation: a request that a user sends in the name of another one (``kubectl --as``).
 
-The headers ``Impersonate-User``, ``Impersonate-Group``, ``Impersonate-Uid`` and
-``Impersonate-Extra-KEY`` name the other user, whose rights decide about the request. The sender
-needs the right to impersonate. Since Kubernetes 1.36 a server looks for two rights at first
-(KEP-5284): that of impersonating for the request's verb (``impersonate-on:user-info:list`` on
-pods), and that of impersonating the user (``impersonate:user-info`` on users). Without them, the
-verb ``impersonate`` on the user, on each group and so on decides, as in all versions. Source:
-apiserver's ``filters/impersonation``. The mode for the node of a service account is left out, since
-tokens here are bound to no node.
+The headers ``Impersonate-User``, ``-Group``, ``-Uid`` and ``-Extra-KEY`` name the other user, whose
+rights decide about the request. The sender needs the right to impersonate. Since Kubernetes 1.36 a
+server looks for two rights at first (KEP-5284): to impersonate for the request's verb
+(``impersonate-on:user-info:list`` on pods), and to impersonate the user (``impersonate:user-info``
+on users). Without them, the verb ``impersonate`` on the user, on each group and so on decides, as
+in all versions. Source: apiserver's ``filters/impersonation``, without its mode for the node of a
+service account: tokens here are bound to no node.
 """
 
 from __future__ import annotations
@@ -38,13 +37,10 @@ _PREFIX, _EXTRA_PREFIX = "impersonate-", "impersonate-extra-"
 _NODE = "system:node:"
 _AUTHENTICATION = "authentication.k8s.io"
 _LEGACY = "impersonate"
-"""The verb of the rights that all versions know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """The user in whose name a request is sent."""
-
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
@@ -74,11 +70,7 @@ class Impersonation:
 
 
 def read_impersonation(headers: Iterable[tuple[str, str]]) -> Impersonation | None:
-    """Return the user that the headers of a request name; ``None`` if they name none.
-
-    Raises:
-        BadRequest: the headers have groups, a uid or extra values, but no user.
-    """
+    """Return the user in the headers, or ``None``; raise ``BadRequest`` if the name is missing."""
     found = [(name.lower(), value) for name, value in headers if _is_impersonating(name)]
     if not found:
         return None
@@ -110,18 +102,7 @@ def impersonate(
     wanted: Impersonation,
     attributes: RequestAttributes,
 ) -> User:
-    """Return the user in whose name a request is handled.
-
-    Args:
-        cluster: the cluster, whose RBAC objects give rights to the sender.
-        access: the users of the server.
-        sender: the user who sends the request.
-        wanted: the user whom the request names.
-        attributes: the attributes of the request.
-
-    Raises:
-        Forbidden: the sender may not impersonate this user.
-    """
+    """Return the user who counts for a request; raise ``Forbidden`` if ``sender`` may not."""
     refusal: Forbidden | None = None
     if cluster.features.constrained_impersonation and wanted.mode:
         rights = _iterate_constrained_rights(sender, wanted, attributes)
@@ -137,7 +118,6 @@ def impersonate(
 def _find_refusal(
     cluster: Cluster, sender: User, rights: Iterable[RequestAttributes]
 ) -> Forbidden | None:
-    """Return the error for the first right that the sender lacks; ``None`` if there is none."""
     try:
         for each in rights:
             check_access(cluster, sender, each)
@@ -149,11 +129,7 @@ def _find_refusal(
 def _iterate_constrained_rights(
     sender: User, wanted: Impersonation, attributes: RequestAttributes
 ) -> Iterator[RequestAttributes]:
-    """Yield the rights for one verb on one kind of users.
-
-    Raises:
-        Forbidden: the user is a member of ``system:masters``, for whom no such right exists.
-    """
+    """Yield the rights for one verb on one kind of users; for ``system:masters`` none exists."""
     mode = wanted.mode
     yield replace(attributes, verb=f"impersonate-on:{mode}:{attributes.verb}")
     verb = f"impersonate:{mode}"
@@ -163,13 +139,7 @@ def _iterate_constrained_rights(
 
 
 def _iterate_rights(wanted: Impersonation, verb: str, group: str) -> Iterator[RequestAttributes]:
-    """Yield the rights that the sender needs: for the user, the uid, each group and extra value.
-
-    Args:
-        wanted: the user whom the request names.
-        verb: the verb of the rights.
-        group: the API group of users, groups, service accounts and nodes.
-    """
+    """Yield the rights that the sender needs: for the user, the uid, each group and extra value."""
     account = wanted.service_account
     if account is not None:
         namespace, name = account
@@ -208,10 +178,6 @@ def _constrained_groups(wanted: Impersonation) -> tuple[str, ...]:
 
 
 def _make_user(access: Access, wanted: Impersonation, groups: tuple[str, ...]) -> User:
-    """Return the user that the headers name.
-
-    With the mode ``AlwaysAllow``, no rule restricts a user whom the server doesn't know.
-    """
     known = access.find_user(wanted.name)
     user = User(wanted.name)
     user.rules = known.rules if known is not None else []

@@ -26,14 +26,13 @@ __all__ = ["Review", "answer_review"]
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A review as it was sent."""
+    """A review as it was sent by a user."""
 
     resource: Resource
     namespace: str
     """The namespace of the path; empty for a review without namespace."""
     body: JsonObject
     user: User
-    """The user who asks."""
 
     @property
     def spec(self) -> JsonObject:
@@ -175,4 +174,3 @@ _ANSWERS: Mapping[str, Callable[[Cluster, Access, Review], JsonObject]] = {
     "selfsubjectreviews": _review_self,
     "tokenreviews": _review_token,
 }
-"""The answers by resource."""

@@ -1,8 +1,8 @@
 """The decision about a request: the user's own rules, then the RBAC objects of the cluster.
 
-Roles, ClusterRoles and their bindings are read from the cluster at each request, so that a test
-restricts a program with the manifests that the program is installed with. Aggregated ClusterRoles
-are as they are stored: no controller fills them in here. Source: kubernetes' RBAC authorizer.
+Roles, ClusterRoles and their bindings are read at each request, so that a test restricts a program
+with the manifests that the program is installed with. Aggregated ClusterRoles are as they are
+stored: no controller fills them in here. Source: kubernetes' RBAC authorizer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _SERVICE_ACCOUNT = "system:serviceaccount"
 
 
 def is_allowed(cluster: Cluster, user: User, attributes: RequestAttributes) -> bool:
-    """Return True if a user may send a request."""
     if user.unrestricted or any(rule.allows(attributes) for rule in user.rules):
         return True
     if _is_public(user, attributes):
@@ -37,17 +36,12 @@ def is_allowed(cluster: Cluster, user: User, attributes: RequestAttributes) -> b
 
 
 def check_access(cluster: Cluster, user: User, attributes: RequestAttributes) -> None:
-    """Check that a user may send a request.
-
-    Raises:
-        Forbidden: the user may not.
-    """
+    """Raise ``Forbidden`` if a user may not send a request."""
     if not is_allowed(cluster, user, attributes):
         raise forbidden_error(user, attributes)
 
 
 def forbidden_error(user: User, attributes: RequestAttributes) -> ServerError:
-    """Return the error for a request that a user may not send."""
     if attributes.resource is None:
         return statuses.forbidden_path(attributes.verb, attributes.path, user.name)
     return statuses.forbidden(

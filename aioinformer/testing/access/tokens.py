@@ -1,7 +1,6 @@
 """Tokens of service accounts: signed claims, so that no token is kept (RFC 7519).
 
-A token names the service account and its uid, and expires. A token is valid only for servers of the
-cluster whose key signed it.
+A token is valid until it expires, only for servers of the cluster whose key signed it.
 """
 
 from __future__ import annotations
@@ -25,15 +24,12 @@ _HEADER: dict[str, Any] = {"alg": "HS256", "typ": "JWT"}
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccountClaims:
-    """The service account of a token."""
-
     namespace: str
     name: str
     uid: str
 
     @property
     def user_name(self) -> str:
-        """The name of the service account as a user."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
 
@@ -45,7 +41,6 @@ def issue_token(
     issued: dt.datetime,
     expiry: dt.datetime,
 ) -> str:
-    """Return a token of a service account."""
     named = {"name": account.name, "uid": account.uid}
     claims = {
         "aud": list(audiences),

@@ -53,8 +53,7 @@ class PolicyRule:
     ``deletecollection``, ``impersonate`` (of ``users``, ``groups``, ``serviceaccounts``), or ``*``
     for all."""
     resources: Collection[str] = (ALL,)
-    """Names of resources in any form, ``NAME/SUBRESOURCE`` for a subresource, or ``*`` for all
-    resources and subresources."""
+    """Names in any form, ``NAME/SUBRESOURCE`` for a subresource, ``*`` for all of both."""
     namespaces: Collection[str] | None = None
     """The namespaces; ``None`` for all of them and for resources without namespaces."""
     names: Collection[str] = ()
@@ -91,7 +90,6 @@ def _names_target(text: str, resource: Resource, part: str) -> bool:
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
-    """Return the groups of each service account of a namespace."""
     return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
 
 
@@ -106,21 +104,18 @@ class User:
     def __init__(
         self, name: str, *, groups: Iterable[str] = (), rules: Iterable[PolicyRule] = ()
     ) -> None:
-        """Make a user.
+        """Make a user, such as ``ada`` or ``system:serviceaccount:web:default``.
 
-        Args:
-            name: the name, such as ``ada`` or ``system:serviceaccount:web:default``.
-            groups: the groups besides ``system:authenticated``.
-            rules: the requests that the user may send.
+        ``groups`` are those besides ``system:authenticated``.
         """
         self.name = name
         self.groups: tuple[str, ...] = (*groups, AUTHENTICATED)
         self.rules: list[PolicyRule] = list(rules)
-        """The rules. A change concerns the next request; open watches go on."""
+        """A change concerns the next request; open watches go on."""
         self.unrestricted = MASTERS in self.groups
         """True if the user may send every request."""
         self.uid = ""
-        """The uid of a service account, or that of an impersonated user; empty for others."""
+        """The uid of a service account, or of an impersonated user; empty for others."""
         self.extra: Mapping[str, Collection[str]] = {}
         """The extra values of an impersonated user."""
 

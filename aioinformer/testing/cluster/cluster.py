@@ -9,13 +9,12 @@ cluster with the test that writes objects:
     cluster.create("pods", {"metadata": {"name": "web-0"}, "spec": {}})
     cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"app": "shop"}}})
 
-The cluster answers as a kube-apiserver 1.36 does, errors included. For built-in types the cluster
-neither sets defaults nor validates the content, and it schedules nothing; custom resources are
-defaulted and validated by the schema of their CustomResourceDefinition. The cluster collects
-garbage (see ``Features``), keeps managedFields of applied objects only, and needs no Namespace
-object for a namespace to exist. The methods here write whole objects, status included, as a test
-wants them. Requests (over HTTP, or by a writer) write a status through its subresource alone, if
-the resource has that subresource.
+The cluster answers as a kube-apiserver 1.36 does, errors included. It neither sets defaults in
+built-in types nor validates their content, and it schedules nothing; custom resources are defaulted
+and validated by the schema of their CustomResourceDefinition. The cluster collects garbage (see
+``Features``), keeps managedFields of applied objects only, and needs no Namespace object for a
+namespace to exist. The methods here write whole objects, status included. Requests (over HTTP, or
+by a writer) write a status through its subresource alone, if there is one.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Cluster"]
 
 EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-"""The time of version 0 for a cluster without a clock, whose time advances by one second with
-each resourceVersion."""
+"""The time of version 0 without a ``clock``; each resourceVersion adds one second."""
 
 
 class Cluster:
@@ -81,15 +79,14 @@ class Cluster:
 
         Args:
             window: the number of changes that are kept for watches and pages from the past.
-            watch_buffer: the number of lines that can wait in a watch; with one more the watch is
-                dropped.
+            watch_buffer: the lines that can wait in a watch; with one more the watch is dropped.
             seed: decides uids and generated names.
             clock: returns the time for creation and deletion stamps. By default that time is
                 2026-01-01 and one second for each resourceVersion.
             features: the imitated version of Kubernetes, and its optional features.
             start: the resourceVersion before the first write. A cluster that replaces an earlier
-                one starts above the versions of the earlier cluster, so that a watch from those
-                versions is answered with 410, as by an API server that has discarded its history.
+                one starts above its versions, so that a watch from those versions is answered with
+                410.
         """
         self.features = features or Features()
         self._storage = Storage(window, start)
@@ -130,9 +127,7 @@ class Cluster:
         self._storage.change_log.empty_watch_cache(self.resource_version)
 
     def send_bookmarks(self) -> None:
-        """Send a bookmark of the newest version to each open watch that takes bookmarks, as etcd's
-        progress notifications do.
-        """
+        """Send a bookmark to each open watch that takes them, as etcd's progress notifications."""
         self._storage.request_bookmarks()
 
     def track(self, program: Program) -> None:
@@ -151,8 +146,8 @@ class Cluster:
         - an operator leads, or another replica does, and all its Events are sent.
 
         Keys that wait for their time (``requeue_after``) don't count, and neither do async handlers
-        that are being called. The state need not last: time alone may change it, by a requeue, a
-        resync or an election, and so may programs that are not named.
+        that are being called. The state need not last: a requeue, a resync, an election or another
+        program may change it.
 
         Args:
             *programs: ``Operator``s, ``Controller``s and ``SharedInformerFactory``s in the caller's
@@ -186,8 +181,7 @@ class Cluster:
     def restore(self, snapshot: Snapshot | None = None) -> None:
         """Go back to an earlier state; without one, to that of a new cluster.
 
-        Objects, resources and the resourceVersion are those of the snapshot, so versions are
-        given out a second time. Open watches end without a last event. No history is left.
+        Versions are given out again, no history is left, and open watches end without a last event.
         """
         self._storage.restore(snapshot or Storage(0).snapshot())
         self._definitions.rebuild()
@@ -218,13 +212,8 @@ class Cluster:
     ) -> None:
         """Serve a resource without a schema: objects are stored as they are sent.
 
-        Adding a resource a second time has no effect, except for a status subresource that it
-        hadn't.
-
-        Args:
-            resource: the resource.
-            status: True if the resource has a status subresource.
-            categories: the groups of resources to which ``kubectl get`` counts it, such as ``all``.
+        ``categories`` are the groups to which ``kubectl get`` counts it, such as ``all``. Adding a
+        resource again has no effect, except for a ``status`` subresource that it hadn't.
         """
         present = self._storage.served.find(resource)
         if present is None or (status and present.subresource(STATUS.name) is None):
@@ -251,8 +240,8 @@ class Cluster:
             resource: the resource.
             change: returns the new body for a copy of an object's body. The metadata stay.
             end_watches: end the open watches, and answer a watch from an earlier version with 410,
-                as a server does. False serves the change silently, so that only a new list shows
-                the difference: a server that does so is broken.
+                as a server does. False serves the change silently, as a broken server does: only a
+                new list shows the difference.
 
         Raises:
             NotFound: the resource is not served.
@@ -263,10 +252,8 @@ class Cluster:
             self._storage.restart_watches(collection.encoding.resource)
 
     def remove_resource(self, resource: str | Resource) -> None:
-        """Stop serving a resource: delete its objects, end its watches (recordings 52 and 53).
-
-        Raises:
-            NotFound: the resource is not served.
+        """Delete a resource's objects, end its watches, serve it no more; ``NotFound`` if not
+        served.
         """
         self._storage.remove(self._storage.find(resource))
 
@@ -275,11 +262,7 @@ class Cluster:
     def get(
         self, resource: str | Resource, name: str, *, namespace: str | None = None
     ) -> dict[str, Any]:
-        """Return a copy of an object.
-
-        Raises:
-            NotFound: no object has this name.
-        """
+        """Return a copy of an object; raise ``NotFound`` if no object has this name."""
         return self.registry.get(resource, name, namespace).to_dict()
 
     def create(
@@ -338,18 +321,12 @@ class Cluster:
     ) -> dict[str, Any]:
         """Remove an object, or mark it for deletion if it has finalizers; return its last state.
 
-        Args:
-            resource: the resource.
-            name: the object's name.
-            namespace: the object's namespace.
-            uid: delete only an object with this uid.
-            resource_version: delete only this state of the object.
-            graceful: mark the object first, as a pod's deletion does: watches see a MODIFIED, then
-                the DELETED (recording 30).
+        With ``graceful``, the object is marked first, as a pod is: watches see a MODIFIED, then the
+        DELETED.
 
         Raises:
             NotFound: no object has this name.
-            Conflict: the object has another uid, or another resourceVersion.
+            Conflict: the object has another uid than ``uid``, or another ``resource_version``.
         """
         conditions = Preconditions(uid, resource_version, graceful=graceful)
         deleted = self.registry.delete(resource, name, namespace, preconditions=conditions)
@@ -367,25 +344,17 @@ class Cluster:
     def objects(
         self, resource: str | Resource, *, namespace: str | None = None
     ) -> Iterator[Mapping[str, Any]]:
-        """Yield the stored bodies of a resource in key order. The bodies must not be changed.
-
-        Args:
-            resource: the resource.
-            namespace: the namespace; ``None`` for all.
-
-        Raises:
-            NotFound: the resource is not served.
-        """
+        """Yield the stored bodies in key order; don't change them. ``NotFound`` if not served."""
         prefix = f"{namespace}/" if namespace else ""
         state = self._storage.find(resource).snapshot_before((), prefix=prefix)
         return (state[key].body for key in state.keys)
 
     def has_schema(self, resource: Resource) -> bool:
-        """Return True if the objects of a resource have the schema of a definition."""
+        """Return True if a CustomResourceDefinition gives the resource its schema."""
         return self._definitions.has_schema(resource)
 
     def unknown_fields(self, resource: Resource, body: dict[str, Any]) -> Sequence[str]:
-        """Return the paths of the fields of an object that its schema doesn't name."""
+        """Return the paths of the fields that the resource's schema doesn't name."""
         rules = self._storage.find(resource).rules
         return rules.unknown_fields(body) if rules is not None else ()
 
@@ -424,12 +393,6 @@ class Cluster:
 
         An object with finalizers is marked for deletion, as by ``delete``.
 
-        Args:
-            resource: the resource.
-            namespace: the namespace; ``None`` for all.
-            labels: a label selector.
-            fields: a field selector.
-
         Raises:
             BadRequest: a selector is malformed.
             NotFound: the resource is not served.
@@ -459,12 +422,8 @@ class Cluster:
         """Open a watch: the changes after a resourceVersion.
 
         A forgotten version is answered by an ERROR event. A version that is not reached yet gives
-        no events until it is passed.
-
-        Args:
-            resource: the resource.
-            now: seconds on any clock; ``Watch.take`` expects the same clock.
-            **options: the options of the request.
+        no events until it is passed. ``now`` is in seconds on any clock, which ``Watch.take``
+        expects too.
 
         Raises:
             BadRequest: a selector is malformed.

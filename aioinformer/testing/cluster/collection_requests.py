@@ -1,6 +1,5 @@
 """Requests for the objects of a collection: lists, watches, deletions of many objects.
 
-Each takes the query of a request, parses its selectors, and chooses the form of the answer.
 ``Cluster`` documents the errors of each method.
 """
 
@@ -35,14 +34,10 @@ __all__ = [
 
 
 class CollectionOptions(TypedDict, total=False):
-    """The options that lists and watches share."""
-
     namespace: str | None
     """The namespace; ``None``, the default, for all."""
     labels: str
-    """A label selector."""
     fields: str
-    """A field selector."""
     shard: str
     """A shard selector; ignored without the feature ``sharding``."""
     form: ObjectForm
@@ -60,7 +55,7 @@ class ListRequestOptions(CollectionOptions, total=False):
     """"" (the default) for the newest state, "0" for any state (the limit is ignored then), a
     version for the state of that version or a later one."""
     limit: int
-    """The number of objects in a page; 0, the default, for all."""
+    """Objects in a page; 0, the default, for all."""
     continue_token: str
     """``metadata.continue`` of the page before."""
 
@@ -80,11 +75,7 @@ class WatchRequestOptions(CollectionOptions, total=False):
 
 
 def make_list_query(options: ListRequestOptions) -> ListQuery:
-    """Return the query of a list.
-
-    Raises:
-        TypeError: an option doesn't exist.
-    """
+    """Return the query of a list; raise ``TypeError`` if an option doesn't exist."""
     _check_names(options, ListRequestOptions.__optional_keys__)
     return ListQuery(
         selectors=_make_selectors(options),
@@ -98,11 +89,7 @@ def make_list_query(options: ListRequestOptions) -> ListQuery:
 
 
 def make_watch_query(options: WatchRequestOptions) -> WatchQuery:
-    """Return the query of a watch.
-
-    Raises:
-        TypeError: an option doesn't exist.
-    """
+    """Return the query of a watch; raise ``TypeError`` if an option doesn't exist."""
     _check_names(options, WatchRequestOptions.__optional_keys__)
     return WatchQuery(
         selectors=_make_selectors(options),
@@ -134,17 +121,14 @@ def _make_selectors(options: CollectionOptions) -> SelectorQuery:
 
 @dataclass(frozen=True, slots=True)
 class CollectionRequests:
-    """The lists, watches and deletions of collections of a storage."""
-
     storage: Storage
     registry: Registry
     definitions: DefinitionController
     features: Features
     watch_buffer: int
-    """The number of lines that can wait in a watch."""
+    """Lines that can wait in a watch."""
 
     def list_page(self, resource: str | Resource, query: ListQuery) -> bytes:
-        """Return the page that a query describes."""
         with statuses.error_phase("list"):
             collection = self.storage.find(resource)
             return encode_page(
@@ -164,7 +148,6 @@ class CollectionRequests:
         *,
         dry_run: bool,
     ) -> bytes:
-        """Delete the objects of the page that a query describes; return the page."""
         collection = self.storage.find(resource)
         with statuses.error_phase("write"):
             page = select_page(
@@ -188,7 +171,6 @@ class CollectionRequests:
         return encoder.encode_list(page.rows, page.list_meta)
 
     def open_watch(self, resource: str | Resource, query: WatchQuery, *, now: float) -> Watch:
-        """Open the watch that a query describes."""
         with statuses.error_phase("watch"):
             collection = self.storage.find(resource)
             selection = self._parse_selection(collection, query.selectors)

@@ -40,20 +40,16 @@ _KIND, _GROUP = DEFINITIONS.kind, DEFINITIONS.group
 
 @dataclass(frozen=True, slots=True)
 class DefinedVersion:
-    """One version of a custom resource."""
-
     resource: Resource
     body: Mapping[str, Any]
     """The version in the definition."""
 
     @property
     def schema(self) -> StructuralSchema:
-        """The schema of the version."""
         return StructuralSchema(self.resource, self.body["schema"]["openAPIV3Schema"])
 
     @property
     def scale_paths(self) -> ScalePaths | None:
-        """The places of the fields of a ``Scale``, if the version has this subresource."""
         parts: JsonObject = self.body.get("subresources") or {}
         found: JsonObject | None = parts.get("scale")
         if found is None:
@@ -69,7 +65,6 @@ class DefinedVersion:
 
     @property
     def columns(self) -> tuple[PrinterColumn, ...]:
-        """The columns of tables besides the name."""
         return tuple(
             PrinterColumn(
                 each["name"],
@@ -84,8 +79,6 @@ class DefinedVersion:
 
 
 class _NamesBody(msgspec.Struct, rename="camel"):
-    """The names in a definition, with their types."""
-
     plural: str | None = None
     kind: str | None = None
     singular: str | None = None
@@ -99,7 +92,7 @@ class _SelectableFieldBody(msgspec.Struct, rename="camel"):
 
 
 class _VersionBody(msgspec.Struct, rename="camel"):
-    """A version in a definition. The checks of a version read what is inside its parts."""
+    """The checks of a version read what is inside its parts."""
 
     name: str | None = None
     served: bool | None = None
@@ -127,11 +120,6 @@ class _DefinitionRules:
     """The rules of definitions themselves: their defaults, and what makes one valid."""
 
     def prepare(self, body: JsonObject) -> JsonObject:
-        """Return a definition with the server's defaults.
-
-        Raises:
-            BadRequest: a field has the wrong type.
-        """
         convert_body(body, _DefinitionBody)
         spec = dict(body.get("spec") or {})
         names = dict(spec.get("names") or {})
@@ -145,15 +133,10 @@ class _DefinitionRules:
         return body | {"spec": spec, "status": fresh | {"storedVersions": stored} | status}
 
     def unknown_fields(self, body: JsonObject) -> Sequence[str]:
-        """Return no fields: there is no schema of definitions here."""
         return ()
 
     def check(self, body: JsonObject) -> None:
-        """Check a definition.
-
-        Raises:
-            Invalid: the definition can't be served; the error names all reasons.
-        """
+        """Raise ``Invalid`` with all reasons for which the definition can't be served."""
         name = body["metadata"]["name"]
         causes = list(_definition_causes(body["spec"], name))
         if not causes:
@@ -190,7 +173,6 @@ def _definition_causes(spec: Mapping[str, Any], name: str) -> Iterator[dict[str,
 
 
 def _resource_causes(definition: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the cause for which the names in a definition make no resource."""
     try:
         list(_defined_versions(definition))
     except ValueError as error:
@@ -258,21 +240,17 @@ class DefinitionController:
         self._storage.find(DEFINITIONS).rules = _DefinitionRules()
 
     def has_schema(self, resource: Resource) -> bool:
-        """Return True if a definition serves the resource."""
         return resource in self._versions
 
     def scale_paths(self, resource: Resource) -> ScalePaths | None:
-        """Return the places of the fields of a ``Scale`` of a defined resource."""
         version = self._versions.get(resource)
         return version.scale_paths if version is not None else None
 
     def columns(self, resource: Resource) -> tuple[PrinterColumn, ...]:
-        """Return the printer columns of a defined resource; none for other resources."""
         version = self._versions.get(resource)
         return version.columns if version is not None else ()
 
     def selectable_fields(self, resource: Resource) -> frozenset[str]:
-        """Return the selectable fields of a defined resource; none for other resources."""
         version = self._versions.get(resource)
         return version.selectable_fields if version is not None else frozenset()
 
@@ -284,7 +262,6 @@ class DefinitionController:
             self._complete_deletion(self._definition_of(change.resource))
 
     def rebuild(self) -> None:
-        """Serve the definitions of the storage, as after a restore."""
         collection = self._storage.find(DEFINITIONS)
         collection.rules = _DefinitionRules()
         self._versions.clear()
@@ -326,7 +303,6 @@ class DefinitionController:
                 self._storage.restart_watches(resource)
 
     def _prepare_base(self, base: DefinedVersion) -> Collection:
-        """Return the collection of the stored version; show its objects as the schema says."""
         known = base.resource in self._versions
         self._add(base, base)
         collection, schema = self._storage.find(base.resource), base.schema
@@ -349,7 +325,6 @@ class DefinitionController:
         self._versions[version.resource] = version
 
     def _accept_names(self, definition: StoredObject) -> None:
-        """Write the status of a definition that is served."""
         now = self._registry.clock().astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         conditions = [
             _condition("NamesAccepted", now, "NoConflicts", "no conflicts found"),

@@ -1,6 +1,6 @@
 """The capabilities of the imitated server: its version, and switches of its command line.
 
-The defaults are those of a kube-apiserver 1.36, the server whose answers were recorded.
+The defaults are those of a kube-apiserver 1.36, after whose answers the cluster is made.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from dataclasses import dataclass
 __all__ = ["Features"]
 
 WATCH_LIST_COMPRESSION_MINOR = 37
-"""The first minor version that compresses WatchLists (``WatchListCompression``, beta and on)."""
+"""The first minor version with ``WatchListCompression`` (beta and on)."""
 
 CONSTRAINED_IMPERSONATION_MINOR = 36
-"""The first minor version with rights to impersonate for single verbs
-(``ConstrainedImpersonation``, beta and on)."""
+"""The first minor version with ``ConstrainedImpersonation`` (beta and on)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +25,9 @@ class Features:
     as *multi-member* gzip: each piece that is sent at once is a gzip member of its own."""
     watch_list: bool = True
     """True if storage can serve a WatchList. If not, a WatchList is answered by 200 and an ERROR
-    event with code 500, as with an etcd before 3.4.31 or 3.5.13 (recording 43), and lists come
-    from etcd."""
+    event with code 500, as with an etcd before 3.4.31 or 3.5.13, and lists come from etcd."""
     sharding: bool = False
-    """``ShardedListAndWatch`` (alpha). Without it ``shardSelector`` is ignored (recording 54)."""
+    """``ShardedListAndWatch`` (alpha). Without it ``shardSelector`` is ignored."""
 
     garbage_collection: bool = True
     """True if the deletion of an owner deletes its dependents, as kube-controller-manager does it
@@ -37,10 +35,9 @@ class Features:
 
     @property
     def gzipped_watch_lists(self) -> bool:
-        """True if WatchLists are compressed."""
         return self.minor >= WATCH_LIST_COMPRESSION_MINOR
 
     @property
     def constrained_impersonation(self) -> bool:
-        """True if there are rights to impersonate for single verbs."""
+        """True if single verbs have their own rights to impersonate."""
         return self.minor >= CONSTRAINED_IMPERSONATION_MINOR

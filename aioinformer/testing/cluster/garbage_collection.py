@@ -1,15 +1,14 @@
 """Garbage collection: the deletion of the objects whose owners were deleted.
 
-kube-controller-manager does this after each deletion, in the background. Here it is done within
-the deletion, so that every run gives the same result. The rules are those of kubernetes'
-``garbagecollector``:
+kube-controller-manager does this after each deletion, in the background; here the deletion itself
+does it, so that every run gives the same result. The rules are those of its ``garbagecollector``:
 
 Background   the owner is deleted, then its dependents
 Foreground   the dependents are deleted first; the owner waits for those that block its deletion
 Orphan       the dependents lose their reference to the owner
 
-A dependent with another owner that still exists stays. A reference to an owner that never existed
-is not looked at: only a deletion starts a collection.
+A dependent with another owner that still exists stays. Only a deletion starts a collection: a
+reference to an owner that never existed is not looked at.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
 class GarbageCollector:
-    """The garbage collector of a cluster, which watches all changes."""
-
     def __init__(self, storage: Storage, registry: Registry) -> None:
         self._storage = storage
         self._registry = registry
@@ -53,7 +50,6 @@ class GarbageCollector:
                 self._finish_owner(before[uid], old)
 
     def rebuild(self) -> None:
-        """Read all references from the storage again, as after a restore."""
         self._dependents.clear()
         for collection in self._storage.collections.values():
             for stored in collection.objects.values() if collection.mirror is None else ():
@@ -106,7 +102,7 @@ class GarbageCollector:
             self._finish_foreground(owner)
 
     def _finish_foreground(self, owner: StoredObject) -> None:
-        """Let an owner go whose blocking dependents are gone."""
+        """Complete the deletion of an owner without blocking dependents."""
         blocking = (
             stored
             for _, stored in self._dependents_of(owner.uid)
@@ -116,7 +112,6 @@ class GarbageCollector:
             self._drop_finalizer(owner, FOREGROUND)
 
     def _finish_owner(self, reference: Mapping[str, Any], dependent: StoredObject) -> None:
-        """Let the owner of a dependent go that doesn't block its deletion any more."""
         owner = self._find_owner(reference, dependent)
         if owner is None or "deletionTimestamp" not in owner.metadata:
             return
@@ -170,7 +165,6 @@ class GarbageCollector:
 
 
 def _place_order(place: tuple[Collection, str]) -> tuple[str, str]:
-    """Return the sort key of a dependent, so that each run has the same order."""
     collection, key = place
     return str(collection.encoding.resource), key
 

@@ -1,9 +1,9 @@
 """A bounded window of recent changes, and the compaction that empties it.
 
 The window serves watches that start in the past, and lists of the state at an earlier
-resourceVersion: that state is the present one with the later changes undone. A request for a
-version before the window is answered with 410. A real server keeps some minutes (etcd) and some
-number of events (its watch cache). Here the limit is a number alone, so that tests decide.
+resourceVersion: the present state with the later changes undone. A request for a version before the
+window is answered with 410. A real server keeps some minutes (etcd) and some number of events (its
+watch cache); here the limit is a number alone, so that tests decide.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class StoredChange:
         """Return the event for a watch that selects the old state, the new one, both or neither.
 
         An object that leaves a selection is DELETED for that watch, and an object that enters the
-        selection is ADDED. DELETED shows the last selected state at this change's version
-        (recording 31).
+        selection is ADDED. DELETED shows the last selected state at this change's version.
         """
         if selected_after:
             return self._encode_cached(encoder, "MODIFIED" if selected_before else "ADDED")
@@ -64,7 +63,6 @@ class StoredChange:
 
     @property
     def shown_state(self) -> StoredObject:
-        """The state that watches are shown."""
         return self.new or self.deleted_state
 
     @property
@@ -81,12 +79,7 @@ class ChangeLog:
     """The latest changes, oldest first."""
 
     def __init__(self, window: int, start: int) -> None:
-        """Make an empty change log.
-
-        Args:
-            window: the number of changes that are kept.
-            start: the resourceVersion before the first change.
-        """
+        """Make an empty log of ``window`` changes after the resourceVersion ``start``."""
         if window < 0:
             raise ValueError(f"window must be 0 or more changes, not {window}")
         self.window = window
@@ -102,24 +95,20 @@ class ChangeLog:
         return max(self.compacted_version, self._watch_cache_start, own)
 
     def restart_resource(self, resource: Resource, newest: int) -> None:
-        """Serve no watch of one resource from a version before ``newest`` any more."""
         self._resource_starts[resource] = newest
 
     def empty_watch_cache(self, newest: int) -> None:
-        """Serve no watch from a version before ``newest`` any more, as after a server's restart.
-
-        Lists are not affected: a server reads them from etcd, but watches from its own cache.
+        """Serve no watch from a version before ``newest`` any more, as after a restart; lists go
+        on.
         """
         self._watch_cache_start = newest
 
     def append(self, change: StoredChange) -> None:
-        """Add a change, and forget the oldest one if the window is full."""
         self._changes.append(change)
         while len(self._changes) > self.window:
             self.compacted_version = self._changes.popleft().version
 
     def convert(self, resource: Resource, convert: Callable[[StoredObject], StoredObject]) -> None:
-        """Show all states of a resource's objects in another form."""
         for number, change in enumerate(self._changes):
             if change.resource == resource:
                 old, new = (state and convert(state) for state in (change.old, change.new))
@@ -132,7 +121,6 @@ class ChangeLog:
         self.compacted_version = max(self.compacted_version, to)
 
     def changes_since(self, version: int, resource: Resource) -> Iterator[StoredChange]:
-        """Return the changes of a resource after ``version``, oldest first."""
         # Versions have no gaps here, so the place of a change follows from its version.
         skipped = max(0, version - self.compacted_version)
         later = islice(self._changes, skipped, None)

@@ -2,8 +2,7 @@
 
 Every page of a list shows the same state. The continue token carries the resourceVersion of the
 first page, and later pages undo the changes since then. The rules for ``resourceVersion``,
-``resourceVersionMatch`` and ``limit`` are those of the API concepts page of Kubernetes; recordings
-10 to 15, 20, 23, 62 and 63.
+``resourceVersionMatch`` and ``limit`` are those of the API concepts page of Kubernetes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ INCONSISTENT_VERSION = -1
 """The resourceVersion in a token for the rest of a list whose snapshot is forgotten."""
 
 _CONTINUE_FORMAT = "meta.k8s.io/v1"
-"""The version of the token's format, which every token names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +43,10 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class _PageStart:
-    """The state that a page shows, and the first key of the page."""
-
     version: int
     key: str = ""
     limit: int = 0
-    """The number of objects that the page may have; 0 for all."""
+    """0 for all objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +81,8 @@ def select_page(
 ) -> Page:
     """Return the page that a list request asks for.
 
-    Args:
-        storage: the present state and its history.
-        collection: the objects of the requested resource.
-        selection: the parsed ``query.selectors``.
-        query: the request.
-        from_watch_cache: True if the watch cache answers, and not etcd. Their tokens differ by a
-            slash (recordings 10 and 44).
+    ``selection`` is the parsed ``query.selectors``. The tokens of the watch cache begin with a
+    slash, those of etcd don't.
 
     Raises:
         BadRequest: the continue token is malformed.
@@ -202,7 +193,7 @@ def _continue_from_token(query: ListQuery, selection: Selection, storage: Storag
 
 
 class _ContinueToken(msgspec.Struct):
-    """The content of a continue token: apimachinery's ``continueToken``."""
+    """apimachinery's ``continueToken``."""
 
     v: str
     rv: int
@@ -210,7 +201,6 @@ class _ContinueToken(msgspec.Struct):
 
 
 def _encode_token(version: int, last: str) -> str:
-    """Return the token of the page after the key ``last``."""
     # The smallest key that is greater than ``last`` is ``last`` and a zero byte.
     body = msgspec.json.encode(_ContinueToken(_CONTINUE_FORMAT, version, f"{last}\0"))
     return base64.urlsafe_b64encode(body).rstrip(b"=").decode()
@@ -241,7 +231,7 @@ def _decode_base64(token: str) -> bytes:
 
 
 def _go_decode_error(body: bytes, error: Exception) -> str:
-    """Return the text of Go's JSON decoder if the first byte is wrong (recording 23)."""
+    """Return the text of Go's JSON decoder if the first byte is wrong."""
     if not body:
         return "unexpected end of JSON input"
     first = chr(body[0])

@@ -1,11 +1,9 @@
 """Writes to single objects: create, update, patch, apply and delete.
 
 Each write takes the steps of a real server in the same order: read the newest state, check the
-request against it, build the next state, note the field managers, store. The steps run without
-anything in between, so a write never sees a half-finished other one.
-
-Sent bodies and patches have the values of JSON alone (see ``plain_json``). The stored state shares
-their parts, so nothing may change them later.
+request against it, build the next state, note the field managers, store. No other write runs in
+between. Sent bodies and patches have the values of JSON alone (see ``plain_json``). The stored
+state shares their parts, so nothing may change them later.
 """
 
 from __future__ import annotations
@@ -44,8 +42,7 @@ _PROPAGATION_FINALIZERS: Mapping[str, str] = {
     "Foreground": "foregroundDeletion",
     "Orphan": "orphan",
 }
-"""The finalizers that a propagation policy adds for the garbage collector. Without a garbage
-collector (``Features``) the finalizers stay until a request removes them."""
+"""The finalizers that a propagation policy adds. They stay without a garbage collector."""
 _CLEANUP_FINALIZERS: Mapping[str, str] = {
     "customresourcedefinitions.apiextensions.k8s.io": "customresourcecleanup.apiextensions.k8s.io"
 }
@@ -64,13 +61,9 @@ class Preconditions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a write."""
-
     part: validation.Part = "whole"
     field_manager: str = ""
-    """The field manager that the request names; empty if the request names none."""
     user_agent: str = ""
-    """The ``User-Agent`` of the request, which names the manager of a request without one."""
     dry_run: bool = False
     """True to do everything but store the result."""
     check_creation: Callable[[], None] | None = None
@@ -78,10 +71,8 @@ class WriteOptions:
 
     @property
     def manager_name(self) -> str:
-        """The name of the manager in ``managedFields``.
-
-        Without a ``fieldManager``, the name is the part of the User-Agent before the slash
-        (apiserver's ``managerOrUserAgent``).
+        """The manager: ``fieldManager``, or the User-Agent's part before a slash
+        (``managerOrUserAgent``).
         """
         program = self.user_agent.partition("/")[0][:MANAGER_LENGTH]
         return self.field_manager or "".join(filter(str.isprintable, program)) or "unknown"
@@ -100,13 +91,11 @@ class Registry:
     clock: Callable[[], dt.datetime]
 
     def get(self, resource: str | Resource, name: str, namespace: str | None) -> StoredObject:
-        """Return an object."""
         return _find_stored(self.storage.find(resource), name, namespace)
 
     def find(
         self, resource: str | Resource, name: str, namespace: str | None
     ) -> StoredObject | None:
-        """Return an object, or ``None``."""
         collection = self.storage.find(resource)
         return collection.objects.get(_storage_key(collection, name, namespace))
 
@@ -117,7 +106,6 @@ class Registry:
         namespace: str | None,
         options: WriteOptions = DEFAULT_WRITE_OPTIONS,
     ) -> StoredObject:
-        """Store a new object."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             defaults = self._make_defaults()
@@ -170,7 +158,6 @@ class Registry:
         namespace: str | None,
         options: WriteOptions,
     ) -> StoredObject:
-        """Store the new object that an update creates."""
         resource, metadata = collection.encoding.resource, body["metadata"]
         if uid := metadata.get("uid"):
             raise statuses.failed_precondition(resource, metadata["name"], "UID", uid, "")
@@ -214,7 +201,6 @@ class Registry:
         namespace: str | None,
         options: WriteOptions = DEFAULT_WRITE_OPTIONS,
     ) -> StoredObject:
-        """Change an object."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             stored = self._find_for_write(collection, name, namespace)
@@ -296,7 +282,6 @@ class Registry:
         namespace: str | None,
         options: WriteOptions,
     ) -> JsonObject:
-        """Return the new object that an applied configuration creates."""
         encoding, metadata = collection.encoding, request.config["metadata"]
         if uid := metadata.get("uid"):
             given = f"the provided object specified uid {uid}"
@@ -335,12 +320,7 @@ class Registry:
     ) -> StoredObject:
         """Store the next state of an object, unless nothing changes.
 
-        Args:
-            collection: the objects of the resource.
-            stored: the present state.
-            body: the next state, as requested.
-            options: the part that is written, the manager, dry run.
-            managed_fields_set: True if ``body`` already has the managers of the next state.
+        With ``managed_fields_set``, ``body`` already has the managers of the next state.
         """
         status = self._has_status(collection)
         part = options.part if status else "whole"

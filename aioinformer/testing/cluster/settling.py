@@ -1,11 +1,8 @@
 """``Cluster.settled``: waits until programs have reacted to everything that the cluster holds.
 
-A test changes the cluster and then wants to look at the effect. A fixed time is too short on a
-loaded machine and too long on any other. So the test waits until nothing is left to be done.
-
 The newest version is the measure: the cluster sends a bookmark to the open watches, as etcd's
 progress notifications do, and an informer whose cache has applied that version knows everything.
-The method works over HTTP too, for informers with selectors, and while faults delay the watches.
+This works over HTTP too, for informers with selectors, and while faults delay the watches.
 """
 
 from __future__ import annotations
@@ -26,14 +23,12 @@ from aioinformer.errors import NotRunning, UsageError
 __all__ = ["Program", "WatchedCluster", "wait_settled"]
 
 Program: TypeAlias = Operator | Controller | SharedInformerFactory
-"""A program that a cluster waits for."""
 
 CHECK_INTERVAL = 0.005
-"""Seconds until the second check. The state of a program is that of many tasks, which no single
-event announces."""
+"""Seconds until the second check. No single event announces the state of many tasks."""
 CHECK_INTERVAL_GROWTH = 1.1
 MAX_CHECK_INTERVAL = 0.1
-"""The checks of a long wait are rarer: a key may wait for its retry for minutes."""
+"""Seconds. The checks of a long wait are rarer: a key may wait for its retry for minutes."""
 MAX_KEYS = 3
 """Keys of one controller that an error names."""
 
@@ -42,25 +37,15 @@ class WatchedCluster(Protocol):
     """The cluster whose changes the programs watch."""
 
     @property
-    def resource_version(self) -> int:
-        """The newest resourceVersion."""
-        ...
+    def resource_version(self) -> int: ...
 
-    def send_bookmarks(self) -> None:
-        """Send a bookmark of the newest version to the open watches."""
-        ...
+    def send_bookmarks(self) -> None: ...
 
 
 async def wait_settled(
     cluster: WatchedCluster, programs: Iterable[Program], timeout: float | None
 ) -> None:
-    """Wait until no program has anything to do. ``Cluster.settled`` documents arguments and errors.
-
-    Raises:
-        SyncTimeout: not within ``timeout`` seconds.
-        NotRunning: a program has ended.
-        UsageError: there is no program.
-    """
+    """Wait until no program has anything to do. ``Cluster.settled`` documents the errors."""
     waited_for = list(programs)
     if not waited_for:
         raise UsageError(

@@ -1,8 +1,8 @@
 """The content of a cluster: a collection for each resource, the version counter, the change log.
 
-``Storage.store`` is the only place where an object changes. The method stores the new state,
+``Storage.store`` is the only place where an object changes. In one step it stores the new state,
 appends the change to the log, adds the event to the open watches and wakes requests that wait for a
-version, in this order and in one step. Therefore all of them agree on the order of changes.
+version. Therefore all of them agree on the order of changes.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ FIRST_VERSION = 1
 """The resourceVersion of an empty cluster; 0 means "any" in requests."""
 
 KEPT_BODIES = 1_000
-"""The states whose bodies stay decoded, for writes that follow each other: the latest ones that
-were written or read for a write. The bodies of all others are decoded when they are needed."""
+"""The latest states that were written or read for a write, whose bodies stay decoded for the next
+write. All other bodies are decoded when they are needed."""
 
 _UNCHANGED = object()
-"""Stands for an object that no later change touched; ``None`` is one that didn't exist yet."""
+"""An object that no later change touched; ``None`` is one that didn't exist yet."""
 
 
 # -- one resource ------------------------------------------------------------------------------
@@ -91,9 +91,7 @@ class Mirror:
 
     base: Collection
     to_base: Callable[[dict[str, Any]], dict[str, Any]]
-    """Returns a body in the stored version."""
     from_base: Callable[[dict[str, Any]], dict[str, Any]]
-    """Returns a stored body in the mirrored version."""
 
 
 class Collection:
@@ -106,31 +104,25 @@ class Collection:
         self.mirror: Mirror | None = None
         """The place where the objects are stored, if this is another version of them."""
         self.mirrors: list[Collection] = []
-        """The other versions of these objects."""
         self.objects: dict[str, StoredObject] = {}
         self._keys: list[str] = []
 
     def put(self, stored: StoredObject) -> None:
-        """Store a new object, or a new state of an object."""
         key = stored.key
         if key not in self.objects:
             insort(self._keys, key)
         self.objects[key] = stored
 
     def remove(self, key: str) -> None:
-        """Remove an object."""
         del self.objects[key]
         del self._keys[bisect_left(self._keys, key)]
 
     def snapshot_before(
         self, changes: Iterable[StoredChange], *, prefix: str = "", start: str = ""
     ) -> CollectionSnapshot:
-        """Return the state before ``changes``.
+        """Return the state before ``changes``, which are all since then, oldest first.
 
-        Args:
-            changes: every change since that state, oldest first.
-            prefix: the beginning of the wanted keys: ``namespace/``, or empty for all.
-            start: the first wanted key.
+        ``prefix`` is ``namespace/``, or empty for all keys; ``start`` is the first wanted key.
         """
         undone: dict[str, StoredObject | None] = {}
         for change in changes:
@@ -192,11 +184,9 @@ class Snapshot:
     """The state of a cluster at one moment, as a backup of its etcd holds it."""
 
     version: int
-    """The newest resourceVersion at that moment."""
     objects: Mapping[Resource, tuple[StoredObject, ...]]
-    """The objects by resource. Every served resource has an entry, an empty one if need be."""
+    """Every served resource has an entry, an empty one if need be."""
     served: ServedResources
-    """The resources at that moment."""
 
     def __repr__(self) -> str:
         count = sum(map(len, self.objects.values()))
@@ -207,19 +197,12 @@ class Storage:
     """All resources of a cluster, and the watches that are open on them."""
 
     def __init__(self, window: int, start: int = FIRST_VERSION) -> None:
-        """Make an empty storage that serves the built-in resources.
-
-        Args:
-            window: the number of changes that the change log keeps.
-            start: the resourceVersion before the first write.
-        """
+        """Make an empty storage that keeps ``window`` changes after the version ``start``."""
         self.version = start
-        """The newest resourceVersion: that of the last write."""
         self.change_log = ChangeLog(window, start)
         self.collections: dict[tuple[str, str, str], Collection] = {}
         """The collections by group, version and plural name."""
         self.served = ServedResources(BUILT_IN_SERVED)
-        """The resources that are served, with their subresources and categories."""
         self.observers: list[Callable[[StoredChange], None]] = []
         """Called after each change: the controllers of the cluster."""
         self._names: dict[str, Resource] = {}
@@ -236,11 +219,9 @@ class Storage:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """The resources whose objects are stored."""
         return tuple(collection.encoding.resource for collection in self.collections.values())
 
     def add(self, added: ApiResource) -> None:
-        """Serve a resource, or serve a resource in another way."""
         resource = added.resource
         self.collections.setdefault(_resource_key(resource), Collection(Encoding(resource)))
         self._set_served([*self._others(resource), added])
@@ -312,11 +293,7 @@ class Storage:
     def store(
         self, collection: Collection, old: StoredObject | None, body: dict[str, Any] | None
     ) -> StoredObject:
-        """Store the next state of an object, or remove the object if ``body`` is ``None``.
-
-        Returns:
-            The state that watches are shown.
-        """
+        """Store the next state, or remove the object without a ``body``; return the shown state."""
         if collection.mirror is not None:
             return self._store_mirrored(collection, collection.mirror, old, body)
         return self._store(collection, old, body).shown_state
@@ -328,7 +305,6 @@ class Storage:
         old: StoredObject | None,
         body: dict[str, Any] | None,
     ) -> StoredObject:
-        """Store a state that is sent in another version than the stored one."""
         present = mirror.base.objects.get(old.key) if old is not None else None
         stored = None if body is None else mirror.to_base(body)
         change = self._store(mirror.base, present, stored).of(collection.encoding.resource)
@@ -389,10 +365,7 @@ class Storage:
         self.change_log.convert(collection.encoding.resource, convert)
 
     def restart_watches(self, resource: Resource) -> None:
-        """End the watches of a resource, and serve none from a version up to the present one.
-
-        A server does so when the definition of a custom resource was written.
-        """
+        """End a resource's watches, and serve none from before, as after a new definition."""
         self.version += 1
         self.change_log.append(StoredChange(self.version, resource, None, None))
         self.change_log.restart_resource(resource, self.version)
@@ -436,7 +409,6 @@ class Storage:
     # -- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """Return the present state."""
         return Snapshot(
             self.version,
             {

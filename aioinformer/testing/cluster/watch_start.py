@@ -2,7 +2,7 @@
 
 A watch without a resourceVersion begins with an ADDED event for each object. A watch from a past
 version begins with the changes since then. A watch that can't be served is answered with 200 all
-the same, and its first event is an ERROR with the reason. Recordings 30 to 43, 61 and 64.
+the same, and its first event is an ERROR with the reason.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from aioinformer.testing.wire.tables import Include, ObjectForm
 __all__ = ["WatchQuery", "open_watch"]
 
 DEFAULT_WATCH_TIMEOUT = 1800.0
-"""Seconds that a watch lasts if its client names no timeout (``--min-request-timeout``). A real
-server adds up to as much again at random."""
+"""Seconds (``--min-request-timeout``). A real server adds up to as much again at random."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +35,8 @@ class WatchQuery:
     match: str = ""
     bookmarks: bool = False
     send_initial_events: bool | None = None
-    """``None`` if the client doesn't send the parameter: initial events are sent then if the
-    client names no resourceVersion."""
+    """``None`` if the client doesn't send the parameter: then initial events are sent if it names
+    no resourceVersion."""
     timeout: float | None = None
     form: ObjectForm = "whole"
     include: Include = "Metadata"
@@ -85,7 +84,7 @@ def open_watch(
     )
     initial = query.send_initial_events
     if initial is None:
-        initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
+        initial = version == 0  # the server's SetListOptionsDefaults
     error = _find_start_error(storage, view, version, initial=initial)
     if query.send_initial_events and not limits.watch_lists:
         error = version_statuses.unsupported_watch_list()
@@ -105,10 +104,7 @@ def open_watch(
 
 
 def _check_query(query: WatchQuery) -> None:
-    """Check for the combinations that ``ValidateListOptions`` of apimachinery forbids.
-
-    Recording 34 has the answers.
-    """
+    """Check for the combinations that ``ValidateListOptions`` of apimachinery forbids."""
     name, required = "resourceVersionMatch", "NotOlderThan"
     if query.match and query.send_initial_events is None:
         text = f"{name} is forbidden for watch unless sendInitialEvents is provided"
@@ -149,6 +145,5 @@ def _encode_initial_events(
 
 
 def _encode_missed_events(storage: Storage, view: WatchView, version: int) -> Iterator[bytes]:
-    """Return the events of the changes after ``version`` that are kept in the change log."""
     changes = list(storage.change_log.changes_since(version, view.resource))
     return filter(None, map(view.encode_change, changes))

@@ -1,11 +1,7 @@
 """One watch: the lines that its client has yet to read, and the lines that are due by time.
 
 A ``Watch`` neither waits nor sends. The code that serves a watch takes lines until there are none,
-then waits for ``on_ready`` or ``next_deadline``, whichever is first:
-
-    while not watch.ended:
-        lines = watch.take(now)
-        ...send the lines, or wait if there are none...
+then waits for ``on_ready`` or ``next_deadline``, whichever is first.
 """
 
 from __future__ import annotations
@@ -23,8 +19,7 @@ from aioinformer.testing.wire.selection import Selection
 __all__ = ["OpenWatches", "Watch", "WatchSchedule", "WatchView"]
 
 MAX_BATCH_LINES = 500
-"""Lines that one ``take`` returns at most, so that a long initial state is never built as a
-whole."""
+"""Lines that one ``take`` returns at most: a long initial state is never built as a whole."""
 
 BOOKMARK_INTERVAL = 60.0
 """Seconds between bookmarks (the cacher's ``defaultBookmarkFrequency``)."""
@@ -32,9 +27,9 @@ REQUESTED_BOOKMARK_INTERVAL = 10.0
 """Seconds between bookmarks once bookmarks were requested. A client measures the interval, and
 replaces a watch that has none for longer; an informer waits for at least 15 s."""
 FINAL_BOOKMARK_SECONDS = (2.0, 1.0)
-"""Seconds from the last bookmarks to the end of a watch. The server plans one bookmark, two
-seconds before the end, but keeps its watches in buckets of whole seconds and usually visits a
-watch twice (recordings 30, 39 and 51; in 33 once). Here a watch is always visited twice."""
+"""Seconds from the last bookmarks to the end of a watch. The server plans one bookmark, two seconds
+before the end, but keeps its watches in buckets of whole seconds and mostly visits a watch twice.
+Here a watch is always visited twice."""
 
 
 @dataclass(slots=True)
@@ -96,19 +91,14 @@ class Watch:
     ) -> None:
         """Make a watch without lines.
 
-        Args:
-            view: the objects that are watched, and their form.
-            start_version: changes up to this resourceVersion are not sent.
-            schedule: the times of bookmarks and of the end.
-            buffer: lines that can wait to be taken; with one more the watch is dropped.
-            current_version: returns the newest resourceVersion.
-            on_close: called once, when the watch accepts no more changes.
+        Changes up to ``start_version`` are not sent. ``buffer`` is the number of lines that can
+        wait to be taken; with one more the watch is dropped. ``on_close`` is called once, when the
+        watch accepts no more changes.
         """
         self.on_ready: Callable[[], None] | None = None
         """Called when lines become available where there were none, and when the watch ends."""
         self.bookmark_delay: Callable[[], float] | None = None
-        """Called when a bookmark is due; returns the seconds by which it is late, or ``inf`` if
-        it is never sent."""
+        """Returns the seconds by which a bookmark that is due is late, or ``inf`` for never."""
         self._view = view
         self._bookmark_delayed = False  # True while the next bookmark waits for its second time
         self._bookmark_requested = False
@@ -125,17 +115,12 @@ class Watch:
 
     @property
     def view(self) -> WatchView:
-        """The objects that are watched, and their form."""
         return self._view
 
     # -- the reading side ----------------------------------------------------------------------
 
     def take(self, now: float) -> list[bytes]:
-        """Return the next lines, each with its newline; an empty list if there are none yet.
-
-        Args:
-            now: seconds on the clock that the watch was started with.
-        """
+        """Return the next lines with their newlines; ``now`` is on the clock of the start."""
         lines = list(islice(self._initial_lines, MAX_BATCH_LINES))
         while self._pending and len(lines) < MAX_BATCH_LINES:
             lines.append(self._pending.popleft())
@@ -174,11 +159,7 @@ class Watch:
             yield bookmark
 
     def _encode_bookmark(self) -> bytes | None:
-        """Return a bookmark of the present version, or ``None`` if the watch started there.
-
-        A server sends no bookmark while nothing is new: apiserver's ``cacheWatcher.process``,
-        recording 42.
-        """
+        """Return a bookmark, or ``None`` if nothing is new (``cacheWatcher.process``)."""
         version = self._current_version()
         encoder = self._view.encoder
         requested = self._schedule.interval == REQUESTED_BOOKMARK_INTERVAL
@@ -193,9 +174,7 @@ class Watch:
         return [self._view.encoder.encode_bookmark(version)]
 
     def request_bookmark(self) -> None:
-        """Send a bookmark of the present version soon, if the client takes bookmarks. Faults that
-        delay or drop bookmarks prevent this one.
-        """
+        """Send a bookmark soon, if the client takes bookmarks and no fault delays or drops them."""
         if self._open and self._schedule.bookmarks:
             self._bookmark_requested = True
             self._notify_ready()
@@ -212,7 +191,7 @@ class Watch:
 
     @property
     def waiting(self) -> int:
-        """The number of lines that wait to be taken, without the initial ones."""
+        """Lines that wait to be taken, without the initial ones."""
         return len(self._pending)
 
     def close(self) -> None:
@@ -229,10 +208,7 @@ class Watch:
         self._initial_lines = iter(lines)
 
     def add_line(self, version: int, line: bytes) -> None:
-        """Add the event of the change at a version.
-
-        A watch whose client doesn't read is dropped when its buffer is full, as by a real server.
-        """
+        """Add the event of the change at a version; drop the watch if its buffer is full."""
         # A watch from a version that is not reached yet skips the changes up to that version.
         if not self._open or version <= self._start_version:
             return
@@ -244,11 +220,7 @@ class Watch:
             self._notify_ready()
 
     def finish(self, *, bookmark: bool = False) -> None:
-        """Accept no more changes. The lines that wait can still be taken.
-
-        Args:
-            bookmark: end with a bookmark, if the client asked for bookmarks (recording 52).
-        """
+        """End after the waiting lines, with a bookmark if wanted and the client takes bookmarks."""
         if not self._open:
             return
         self._open = False
@@ -268,22 +240,16 @@ class Watch:
 
 
 class OpenWatches:
-    """The watches that are attached to a storage, by resource and view.
-
-    Watches with the same view show the same events, so that a change is selected and encoded once
-    for all of them.
-    """
+    """Attached watches: those with the same view share the selection and encoding of a change."""
 
     def __init__(self) -> None:
         self._views: dict[Resource, dict[WatchView, list[Watch]]] = {}
 
     def add(self, watch: Watch) -> None:
-        """Add a watch."""
         views = self._views.setdefault(watch.view.resource, {})
         views.setdefault(watch.view, []).append(watch)
 
     def discard(self, watch: Watch) -> None:
-        """Remove a watch, if it is here."""
         views = self._views.get(watch.view.resource, {})
         watches = views.get(watch.view, [])
         if watch in watches:
@@ -294,11 +260,9 @@ class OpenWatches:
             self._views.pop(watch.view.resource, None)
 
     def of(self, resource: Resource) -> list[Watch]:
-        """Return the watches of a resource."""
         return [watch for each in self._views.get(resource, {}).values() for watch in each]
 
     def add_change(self, change: StoredChange) -> None:
-        """Add the event of a change to each watch that shows the object."""
         views = self._views.get(change.resource)
         # A watch whose buffer is full detaches itself while the loops run: hence the copies.
         for view, watches in list(views.items()) if views else ():

@@ -68,8 +68,6 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Drip:
-    """The body is sent a few bytes at a time."""
-
     size: int
     every: float
     """Seconds between two pieces."""
@@ -77,12 +75,10 @@ class Drip:
 
 @dataclass(frozen=True, slots=True)
 class Corrupt:
-    """Bytes of the body are overwritten."""
-
     after: int
     put: bytes
     find: bytes = b""
-    """The bytes that are overwritten: the first such ones from ``after`` on; any if empty."""
+    """The first occurrence from ``after`` on is overwritten; any bytes if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ class EndWatch:
     after: float = 0.0
     """Seconds of a watch before the end; those before the fault began count as well."""
     idle: bool = False
-    """True if a watch ends as soon as there is no event to send, after a bookmark."""
+    """True if a watch ends as soon as it has no event to send, after a bookmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +143,7 @@ RESPONSE_START_EFFECTS = (Refuse, Delay, ErrorStatus, ForeignBody)
 IMMEDIATE_EFFECTS = (Cut, Corrupt, EndWatch)
 """The effects on answers under way at the moment at which the fault is switched on."""
 WATCH_EFFECTS = (LateBookmarks, NoInitialEventsEnd, EndWatch, RepeatBookmarks, RewriteEvents)
-"""The effects on watches alone."""
 LIST_EFFECTS = (StaleList, EndlessPages)
-"""The effects on lists alone."""
 
 # -- actions -----------------------------------------------------------------------------------
 
@@ -170,15 +164,11 @@ class WaitUntil:
 
 @dataclass(frozen=True, slots=True)
 class RespondWithError:
-    """Answer with this error."""
-
     error: ServerError
 
 
 @dataclass(frozen=True, slots=True)
 class RespondWithBody:
-    """Answer 200 with this body."""
-
     body: bytes
     content_type: str
 

@@ -51,9 +51,9 @@ __all__ = ["FaultedRequest"]
 _BOOKMARK = b'{"type":"BOOKMARK"'
 _END_ANNOTATION = INITIAL_EVENTS_END.encode()
 _ENDLESS = "endless"
-"""The beginning of each continue token of a list without an end. The version of the list follows on
-its last page, whose token leads to the first page of that version; then the number of the request,
-so that no two pages have the same token; then the server's own token on all other pages."""
+"""The beginning of each continue token of a list without an end. Then come the version of the list
+on its last page, whose token leads to the first page of that version; the number of the request, so
+that no two pages have the same token; and on other pages the server's own token."""
 _LIST_VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 _LIST_METADATA = re.compile(rb'("metadata":\{)')
 _NEXT_PAGE = re.compile(rb'"continue":"([^"]+)"')
@@ -78,13 +78,8 @@ class FaultedRequest:
     ) -> None:
         """Make a request that has arrived.
 
-        Args:
-            faults: the switches.
-            verb: the verb of the request.
-            resource: the requested resource; ``None`` for documents that aren't objects.
-            namespace: the requested namespace; ``None`` for all, or for none.
-            name: the name of the requested object; empty for a collection.
-            url_path: the path of the URL, which the error for a document names.
+        ``resource`` is ``None`` for documents that aren't objects, whose error names ``url_path``;
+        ``name`` is empty for a collection.
         """
         self.verb: RequestVerb = verb
         self.resource = resource
@@ -153,10 +148,7 @@ class FaultedRequest:
     # -- the body ------------------------------------------------------------------------------
 
     def body_action(self, data: bytes, now: float) -> FaultAction:
-        """Return the action for the next bytes of the body.
-
-        With no bytes, the action says whether the connection is still open.
-        """
+        """Return the action for the next bytes; without any, that for the open connection."""
         self._apply_faults((Cut, Drip, Corrupt))
         if not self._start_offsets:
             self.bytes_sent += len(data)
@@ -174,7 +166,6 @@ class FaultedRequest:
         return SendBytes(part)
 
     def _bytes_until_cut(self) -> tuple[float, Cut | None]:
-        """Return the number of bytes until the next cut, and that cut."""
         room, ending = _NEVER, None
         for fault, cut in self._active_effects(Cut):
             left = self._start_offsets[fault] + (cut.after or 0) - self.bytes_sent
@@ -200,7 +191,6 @@ class FaultedRequest:
     # -- lists ---------------------------------------------------------------------------------
 
     def list_query(self, query: Mapping[str, str]) -> dict[str, str]:
-        """Return the query of a list as the server understands it."""
         self._apply_faults((StaleList, EndlessPages))
         understood = dict(query)
         if understood.get("continue", "").startswith(_ENDLESS):
@@ -215,7 +205,6 @@ class FaultedRequest:
         return understood
 
     def list_body(self, body: bytes) -> bytes:
-        """Return the page of a list as the server sends it."""
         if not self._active_effects(EndlessPages):
             return body
         if own := _NEXT_PAGE.search(body):
@@ -236,12 +225,7 @@ class FaultedRequest:
         return sum(effect.seconds for _, effect in self._active_effects(LateBookmarks))
 
     def watch_end(self, now: float, *, idle: bool) -> EndWatch | None:
-        """Return the fault that ends this watch now, if there is one.
-
-        Args:
-            now: the present time.
-            idle: True if there is no event to send.
-        """
+        """Return the fault that ends this watch now; ``idle`` means that no event is to be sent."""
         self._apply_faults((EndWatch,))
         ends = (effect for _, effect in self._active_effects(EndWatch))
         return next((end for end in ends if self._is_due(end, now) and idle >= end.idle), None)
@@ -290,7 +274,6 @@ class FaultedRequest:
                 self._passed_over.add(fault)
 
     def _active_effects(self, effect: type[_E]) -> list[tuple[Fault, _E]]:
-        """Return the faults that concern this request and have this effect."""
         return [
             (fault, fault.effect)
             for fault in self._start_offsets
@@ -304,7 +287,6 @@ class FaultedRequest:
             self.on_change()
 
     def close(self) -> None:
-        """End the request: changes of the faults are no longer reported."""
         self._stop_observing()
 
     def __enter__(self) -> Self:

@@ -60,8 +60,8 @@ RequestVerb: TypeAlias = Literal[
     "deletecollection",
 ]
 """The verb of a request. Documents that aren't objects (discovery, health) are ``get``. A
-``watch_list`` is a watch that begins with the whole state; a fault of ``watch`` concerns these
-too."""
+``watch_list`` is a watch that begins with the whole state; a fault of ``watch`` concerns these too.
+"""
 
 HTML_PAGE = b"<html><body>Your session has expired. Please log in again.</body></html>\n"
 """A page that a proxy sends in the place of an answer."""
@@ -72,8 +72,7 @@ _TOO_LARGE_STATUSES = {
     "reason": Status(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge"}]}),
     "cause": Status(504, "Timeout", details={"causes": [{"message": TOO_LARGE}]}),
 }
-"""The forms in which servers say that a resourceVersion is not reached yet: client-go's
-``isTooLargeResourceVersionError`` knows these three."""
+"""The forms that client-go's ``isTooLargeResourceVersionError`` knows."""
 
 FORBIDDEN = 403
 _DEFAULT_STATUSES = {
@@ -98,14 +97,13 @@ class ListFilter(TypedDict, total=False):
     resource: str | Resource | None
     """A ``Resource``, or a name in any form; ``None`` (the default) for all resources."""
     times: int | None
-    """The number of requests after which the fault is used up; ``None`` (the default) for any
-    number."""
+    """Requests after which the fault is used up; ``None`` (the default) for any number."""
     share: float
     """The share of these requests that the fault concerns, from 0 to 1 (the default). The
     ``random`` of ``Faults`` decides for each request."""
     under_way: bool | None
-    """True for requests alone that have arrived before the fault began, False for later ones
-    alone; ``None`` (the default) for both."""
+    """True for requests alone that have arrived before the fault began, False for later ones alone;
+    ``None`` (the default) for both."""
 
 
 class WatchFilter(ListFilter, total=False):
@@ -128,7 +126,6 @@ class Fault:
     def __init__(
         self, effect: Effect, requests: Mapping[str, Any], faults: Faults, number: int
     ) -> None:
-        """Make a fault. The methods of ``Faults`` do."""
         times: int | None = requests.get("times")
         share: float = requests.get("share", 1.0)
         if times is not None and times < 1:
@@ -137,19 +134,17 @@ class Fault:
             raise ValueError(f"share must be from 0 to 1, not {share}")
         self.effect = effect
         self.hits = 0
-        """The number of requests that the fault has concerned so far."""
+        """Requests that the fault has concerned so far."""
         self._verb: RequestVerb = requests.get("verb", "any")
         self._resource: str | Resource | None = requests.get("resource")
         self._times = times
         self.share = share
-        """The share of requests that the fault concerns."""
         self._under_way: bool | None = requests.get("under_way")
         self._faults = faults
         self._number = number
         self.retired = False
         """True once the fault concerns no further requests because of ``retire``."""
         self.ended = False
-        """True once the fault was switched off."""
 
     @property
     def active(self) -> bool:
@@ -165,23 +160,13 @@ class Fault:
             self._faults.remove(self)
 
     def retire(self) -> None:
-        """Let the fault concern no further requests.
-
-        It goes on for the requests that it concerns already, as after ``times`` requests: a
-        connection that is stalled stays so, where ``end`` would let it go on. ``end`` still works.
-        """
+        """Concern no further requests, but keep stalled connections stalled until ``end``."""
         self.retired = True
 
     def concerns(
         self, verb: RequestVerb, resource: Resource | None, number: int | None = None
     ) -> bool:
-        """Return True if the fault concerns such a request, and is not used up.
-
-        Args:
-            verb: the verb of the request.
-            resource: the requested resource, if there is one.
-            number: the number of the request (``Faults.next_number``); ``None`` for a later one.
-        """
+        """Return True if the fault concerns a request; ``number`` is ``None`` for a later one."""
         is_watch = verb in ("watch", "watch_list")
         effect = self.effect
         if not self.active or (isinstance(effect, WATCH_EFFECTS) and not is_watch):
@@ -228,9 +213,8 @@ class Faults:
     def __init__(self, *, random: Random | None = None) -> None:
         """Make switches that are all off.
 
-        Args:
-            random: decides the requests of faults with a ``share``; a generator with a fixed seed
-                by default, so that each run of a test is the same.
+        ``random`` decides the requests of faults with a ``share``; by default it has a fixed seed,
+        so that each run of a test is the same.
         """
         self._random = random or Random(0)
         self._numbers = count(1)
@@ -244,22 +228,16 @@ class Faults:
         return self._add(Refuse())
 
     def reset(self, *, after: int | None = None, **requests: Unpack[RequestFilter]) -> Fault:
-        """Break connections.
+        """Break connections after ``after`` bytes of the body, counted from now for open answers.
 
-        Args:
-            after: bytes of the body that are sent before, counted from now for an answer under
-                way; ``None`` breaks at once, before the head if the head isn't sent.
-            **requests: the requests that the fault concerns.
+        ``None`` breaks at once, before the head if the head isn't sent.
         """
         return self._add(Cut(_check_offset(after), stalled=False), **requests)
 
     def stall(self, *, after: int | None = None, **requests: Unpack[RequestFilter]) -> Fault:
         """Stop sending without closing, like a connection that a router has forgotten.
 
-        Args:
-            after: bytes of the body that are sent before, as in ``reset``; ``None`` for none, not
-                even the head.
-            **requests: the requests that the fault concerns.
+        ``after`` counts as in ``reset``; with ``None`` not even the head is sent.
         """
         return self._add(Cut(_check_offset(after), stalled=True), **requests)
 
@@ -309,18 +287,16 @@ class Faults:
         plain: bool = False,
         **requests: Unpack[RequestFilter],
     ) -> Fault:
-        """Answer with an error.
-
-        A 403 without ``reason`` and ``message`` has the text of RBAC, as by ``forbid``.
+        """Answer with an error. A 403 without ``reason`` and ``message`` has the text of RBAC.
 
         Args:
-            code: the HTTP status of an error, or of a redirection, whose ``Location`` is on
-                another host then.
+            code: the HTTP status of an error, or of a redirection, whose ``Location`` is on another
+                host then.
             retry_after: seconds for ``Retry-After``; no such header by default.
             reason: a reason such as ``ServiceUnavailable``; the server's own by default.
             message: the text; the server's own by default.
             plain: True for the 404 in plain text with which a server answers for a group version
-                that it doesn't serve (recording 53); ``code`` must be 404.
+                that it doesn't serve; ``code`` must be 404.
             **requests: the requests that the fault concerns.
         """
         if not 300 <= code <= 599:
@@ -340,10 +316,8 @@ class Faults:
     ) -> Fault:
         """Answer 504: the requested resourceVersion is not reached yet.
 
-        Args:
-            form: the place of the explanation in the Status, which depends on the server's version:
-                its message, the reason of a cause, or the message of a cause.
-            **requests: the requests that the fault concerns.
+        ``form`` is the place of the explanation in the Status, which depends on the server's
+        version: its message, the reason of a cause, or the message of a cause.
         """
         return self._add(ErrorStatus(_TOO_LARGE_STATUSES[form]), **requests)
 
@@ -365,16 +339,13 @@ class Faults:
         return self._add(EndlessPages(), verb="list", **lists)
 
     def forbid(self, **requests: Unpack[RequestFilter]) -> Fault:
-        """Answer 403, with the text of RBAC for each request (recordings 25 and 40)."""
+        """Answer 403, with the text of RBAC for each request."""
         return self._add(ErrorStatus(None), **requests)
 
     # -- watches -------------------------------------------------------------------------------
 
     def drop_bookmarks(self, **watches: Unpack[WatchFilter]) -> Fault:
-        """Send no bookmarks.
-
-        The bookmark that ends a WatchList's initial events is sent; see ``endless_watch_list``.
-        """
+        """Send no bookmarks, except for the end of initial events (see ``endless_watch_list``)."""
         return self._add_for_watches(LateBookmarks(float("inf")), watches)
 
     def delay_bookmarks(self, seconds: float, **watches: Unpack[WatchFilter]) -> Fault:
@@ -394,21 +365,16 @@ class Faults:
     ) -> Fault:
         """End watches properly, also those that begin while the fault is on.
 
-        Args:
-            after: seconds of a watch before its end; by default, a watch ends at once.
-            idle: True to send the events that there are and end a watch then, after a bookmark if
-                there were any.
-            **watches: the watches that the fault concerns (see ``WatchFilter``).
+        A watch ends when it has lasted for ``after`` seconds. With ``idle``, the events that there
+        are are sent first, and a bookmark if there were any.
         """
         return self._add_for_watches(EndWatch(after=after, idle=idle), watches)
 
     def rewrite_events(self, rewrite: RewriteLine, **watches: Unpack[WatchFilter]) -> Fault:
         """Change the lines of watches, for servers with faults that have no switch of their own.
 
-        Args:
-            rewrite: called with each line, which is an event as JSON and a newline; returns the
-                lines to send instead: ``[]`` loses the event, ``[line, line]`` repeats it.
-            **watches: the watches that the fault concerns (see ``WatchFilter``).
+        ``rewrite`` is called with each line, which is an event as JSON and a newline, and returns
+        the lines to send instead: ``[]`` loses the event, ``[line, line]`` repeats it.
         """
         return self._add_for_watches(RewriteEvents(rewrite), watches)
 
@@ -417,11 +383,8 @@ class Faults:
     ) -> Fault:
         """End watches with an ERROR event, as a server that can't continue a watch does.
 
-        Args:
-            code: the code of the Status in the event, such as 410 for a history that is forgotten.
-            reason: the reason of the Status, such as ``Expired``; default: the server's own.
-            message: the message of the Status; default: the server's own.
-            **watches: the watches that the fault concerns (see ``WatchFilter``).
+        ``code`` is that of the Status in the event, such as 410 for a history that is forgotten;
+        reason and message are the server's own by default.
         """
         status = _make_status(code, None, reason, message)
         return self._add_for_watches(EndWatch(status), watches)
@@ -435,7 +398,6 @@ class Faults:
 
     @property
     def refusing(self) -> bool:
-        """True if connections are refused."""
         return any(isinstance(fault.effect, Refuse) for fault in self._active)
 
     def clear(self) -> None:
@@ -472,7 +434,6 @@ class Faults:
         return fault
 
     def remove(self, fault: Fault) -> None:
-        """Take a fault that has ended off the list."""
         self._active.remove(fault)
         self._notify()
 

@@ -2,8 +2,6 @@
 
 A server asks its ``Clock`` for everything that is due by time alone: bookmarks, the end of a watch,
 the three seconds in which a list waits for a version that is not reached yet, drips and delays.
-``LoopClock`` is the time of the event loop, real or simulated. ``ManualClock`` stands still until
-a test advances it, so that a test over real sockets sees an hour of bookmarks in a millisecond.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ class LoopClock:
         return asyncio.get_running_loop().time()
 
     async def until(self, ready: asyncio.Event, deadline: float) -> None:
-        """Wait until the event is set or the deadline has come, which sets the event too."""
         # Each change ends a wait of each watch, and ``asyncio.timeout`` would cost as much as all
         # other steps of such a wait.
         loop = asyncio.get_running_loop()
@@ -55,7 +52,7 @@ class LoopClock:
 
 
 class ManualClock:
-    """A time that stands still until a test advances it.
+    """A time that stands still until a test advances it, also over real sockets.
 
     ::
 
@@ -77,7 +74,7 @@ class ManualClock:
 
     @property
     def waiting(self) -> int:
-        """The number of tasks that wait for a time or an event."""
+        """Tasks that wait for a time or an event."""
         return len(self._waiting)
 
     def advance(self, seconds: float) -> None:
@@ -94,10 +91,7 @@ class ManualClock:
                 ready.set()
 
     async def until(self, ready: asyncio.Event, deadline: float) -> None:
-        """Wait until the event is set or the clock shows the deadline.
-
-        ``advance`` sets the event at the deadline, so a caller has to check for both causes.
-        """
+        """Wait until the event is set; ``advance`` sets it at the deadline too."""
         if deadline <= self._now:
             return
         self._waiting[ready] = deadline

@@ -1,9 +1,9 @@
 """Field validation: unknown and duplicate fields of sent objects (``fieldValidation``, KEP-2885).
 
-A server tells unknown and duplicate fields from the others by the schema of the type. Here custom
-resources with a definition have a schema. ``Strict`` rejects such a request, ``Warn``, the default,
-answers with a header ``Warning`` for each field, and ``Ignore`` says nothing. Duplicate fields are
-found in JSON, not in YAML.
+A field is unknown if the schema of the type doesn't name it; here custom resources with a
+definition have a schema. ``Strict`` rejects such a request, ``Warn``, the default, answers with a
+header ``Warning`` for each field, and ``Ignore`` says nothing. Duplicate fields are found in JSON,
+not in YAML.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ __all__ = ["check_patched_fields", "check_sent_fields", "reject_unknown_fields"]
 
 
 def check_sent_fields(cluster: Cluster, request: ObjectRequest, body: JsonObject) -> list[str]:
-    """Check the object of a creation or an update; return the texts of warnings.
-
-    Raises:
-        BadRequest: the object has unknown or duplicate fields, and the validation is strict.
-    """
+    """Check a created or updated object; return warnings, or raise ``BadRequest`` if strict."""
     found = _find_errors(cluster, request, body)
     if found and request.field_validation == "Strict":
         raise statuses.strict_decoding(request.path.resource, found)
@@ -34,11 +30,7 @@ def check_sent_fields(cluster: Cluster, request: ObjectRequest, body: JsonObject
 
 
 def check_patched_fields(cluster: Cluster, request: ObjectRequest, patch: BodyPatch) -> list[str]:
-    """Check the object that a patch makes; return the texts of warnings.
-
-    Raises:
-        Invalid: the object has unknown or duplicate fields, and the validation is strict.
-    """
+    """Check the object that a patch makes; return warnings, or raise ``Invalid`` if strict."""
     path = request.path
     if not _is_checked(cluster, request):
         return []
@@ -54,11 +46,7 @@ def check_patched_fields(cluster: Cluster, request: ObjectRequest, patch: BodyPa
 
 
 def reject_unknown_fields(cluster: Cluster, request: ObjectRequest, config: JsonObject) -> None:
-    """Check an applied configuration, whose fields must be known whatever the validation.
-
-    Raises:
-        ServerFailure: the configuration has unknown fields.
-    """
+    """Raise ``ServerFailure`` for unknown fields of an applied configuration, however validated."""
     unknown = cluster.unknown_fields(request.path.resource, config)
     if unknown:
         raise statuses.undeclared_fields(request.path.resource, config["metadata"], unknown)

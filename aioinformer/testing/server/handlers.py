@@ -68,7 +68,6 @@ class RequestRouter:
         self._non_resource_urls = _NonResourceUrls(cluster)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
         served = self._cluster.served
         path = _find_path(request, served)
         verb = _request_verb(request, path)
@@ -100,13 +99,8 @@ class RequestRouter:
         path: ResourcePath | None,
         served: ServedResources,
     ) -> web.StreamResponse:
-        """Return the response of a request, sent or ready to be sent.
-
-        Args:
-            request: the request.
-            driver: its driver.
-            path: the target of the request; ``None`` if its path names no served resource.
-            served: the resources for which ``path`` was parsed.
+        """Return the response, sent or ready; ``path`` is ``None`` if ``served`` has no such
+        resource.
         """
         foreign = await driver.start_response()
         if foreign is not None:
@@ -133,12 +127,8 @@ class RequestRouter:
         return await send_response(request, response, driver)
 
     def _authorize(self, request: web.BaseRequest) -> User:
-        """Return the user of a request, who may be another one than its sender.
-
-        Raises:
-            Unauthorized: the server has no user with the token of the request.
-            BadRequest: the headers of the impersonation name no user.
-            Forbidden: the user may not send the request, or may not impersonate the other user.
+        """Return the user of a request, who may be another one than its sender, or raise the
+        refusal.
         """
         cluster, access = self._cluster, self._access
         user = access.authenticate(cluster, request.headers.get("Authorization", ""))
@@ -186,7 +176,6 @@ class RequestRouter:
     async def _object_response(
         self, request: web.BaseRequest, path: ResourcePath, user: User
     ) -> Response:
-        """Return the response to a request that is neither a list nor a watch."""
         # Negotiation goes first: a write whose answer has no acceptable form isn't done.
         form = negotiate_object_form(request.headers.get("Accept", ""))
         try:
@@ -205,10 +194,7 @@ class RequestRouter:
 async def _respond_to_failure(
     request: web.BaseRequest, error: Exception, driver: RequestDriver
 ) -> web.StreamResponse:
-    """Answer a request with 500 after an exception of this server.
-
-    A response that has begun is broken off.
-    """
+    """Answer with 500 after an exception of this server; break off a response that has begun."""
     if request.writer.output_size:
         return abort(request)
     failure = statuses.internal_error(f"the embedded server failed: {error!r}; see its log")
@@ -226,7 +212,6 @@ def _partial_metadata(response: ObjectResponse) -> JsonObject:
 
 
 def _find_path(request: web.BaseRequest, served: ServedResources) -> ResourcePath | None:
-    """Return the target of a request, or ``None`` if its path names no served resource."""
     try:
         return ResourcePath.parse(request.path, served)
     except ServerError:
@@ -260,12 +245,7 @@ def _request_attributes(request: web.BaseRequest, path: ResourcePath | None) -> 
 def _check_method(
     request: web.BaseRequest, verb: RequestVerb, path: ResourcePath, cluster: Cluster
 ) -> None:
-    """Check that the resource has the verb of a read request.
-
-    Raises:
-        ServerError: 405, for resources that can't be listed, and for the HEAD of built-in
-            resources, whose routes in the real server have no HEAD.
-    """
+    """Raise 405 for resources that can't be listed, and for the HEAD of built-in resources."""
     served = cluster.served.find(path.resource)
     if verb in ("list", "watch", "watch_list") and served and "list" not in served.verbs:
         raise statuses.method_not_allowed()
@@ -293,10 +273,8 @@ class _NonResourceUrls:
         self._cluster = cluster
 
     def find_response(self, request: web.BaseRequest) -> Response | None:
-        """Return the document at a path; ``None`` for a path of objects.
-
-        Raises:
-            NotFound: the path is one of a document, but that document doesn't exist.
+        """Return the document of a path; ``None`` for a path of objects. ``NotFound`` if it is
+        missing.
         """
         segments = request.path.strip("/").split("/")
         if segments[0] in _HEALTH_PATHS and len(segments) == 1:
@@ -333,7 +311,7 @@ class _NonResourceUrls:
         return Response(msgspec.json.format(msgspec.json.encode(document), indent=2))
 
     def _aggregated_discovery(self, request: web.BaseRequest, *, core: bool) -> Response:
-        """Return the aggregated document, or 304 if the client has it already (recording 02)."""
+        """Return the aggregated document, or 304 if the client has it already."""
         body = encode_document(discovery.api_group_discovery_list(self._cluster.served, core=core))
         tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
         headers = {"Etag": tag, "Vary": "Accept", "Cache-Control": "public"}

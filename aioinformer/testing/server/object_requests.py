@@ -1,8 +1,4 @@
-"""Requests that are neither lists nor watches, and their responses, as values.
-
-The module decodes bodies: JSON, YAML, and the three kinds of patches. The handlers in ``objects``
-and ``subresources`` take these values.
-"""
+"""Requests that are neither lists nor watches, and their responses, as decoded values."""
 
 from __future__ import annotations
 
@@ -58,7 +54,6 @@ APPLY_PATCH = "application/apply-patch+yaml"
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 BODY_TYPES = f"{JSON}, {YAML}"
-"""The media types of whole objects."""
 OCTET_STREAM = "application/octet-stream"
 """The media type that aiohttp assumes for a body without a Content-Type."""
 PROPAGATIONS = ("Foreground", "Background", "Orphan")
@@ -74,26 +69,17 @@ class ObjectRequest:
     content_type: str = JSON
     body: bytes = b""
     user: User | None = None
-    """The user who sends the request; ``None`` for a user without a name and without limits."""
+    """``None`` for a user without a name and without limits."""
     user_agent: str = ""
-    """The header ``User-Agent``; empty if there is none."""
 
     def json(self) -> JsonObject:
-        """Return the decoded body, which is JSON or YAML.
-
-        Raises:
-            BadRequest: the body is not an object.
-            ServerError: the body has another media type.
+        """Return the decoded JSON or YAML; raise ``BadRequest`` or ``ServerError`` (415) for
+        others.
         """
         return self._decode_yaml_object() if self.content_type == YAML else self._decode_json()
 
     def object_json(self) -> JsonObject:
-        """Return the decoded body, which is an object of the requested resource.
-
-        Raises:
-            BadRequest: the body is not an object, or a custom object without a kind.
-            ServerError: the body has another media type.
-        """
+        """Return the decoded body; raise ``BadRequest`` for a custom object without a kind."""
         body = self.json()
         if Encoding(self.path.resource).custom and not body.get("kind"):
             # Built-in types are known by the path; a custom object has to name its kind.
@@ -123,56 +109,39 @@ class ObjectRequest:
 
     @property
     def write_options(self) -> WriteOptions:
-        """The options of the write."""
         manager = self.query.get("fieldManager", "")
         part: Part = "status" if self.path.part == STATUS.name else "main"
         return WriteOptions(part, manager, self.user_agent, "dryRun" in self.query)
 
     @property
     def field_validation(self) -> str:
-        """The treatment of unknown and duplicate fields: Strict, Warn or Ignore."""
+        """Strict, Warn or Ignore."""
         return self.query.get("fieldValidation") or "Warn"
 
     def check_query(self, options: str) -> None:
-        """Check the query parameters of the write.
-
-        Args:
-            options: the kind that the error names, such as ``CreateOptions``.
-
-        Raises:
-            Invalid: a parameter has an invalid value.
-        """
+        """Raise ``Invalid`` for an invalid parameter of ``options``, such as ``CreateOptions``."""
         check_write_options(options, self.query, is_apply=self.is_apply)
 
     @property
     def is_apply(self) -> bool:
-        """True if the request is an apply."""
         return self.method == "PATCH" and self.content_type == APPLY_PATCH
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectResponse:
-    """The answer to a request for one object."""
-
     raw: bytes
-    """The body."""
     status: int = 200
     stored: StoredObject | None = None
-    """The object in the body; ``None`` if the body is a list, or a document such as a Status."""
+    """``None`` if the body is a list, or a document such as a Status."""
     warnings: Sequence[str] = ()
-    """The texts of the headers ``Warning``."""
+    """Texts of the headers ``Warning``."""
 
 
 # -- patches ----------------------------------------------------------------------------------
 
 
 def decode_patch(request: ObjectRequest) -> BodyPatch:
-    """Return the patch in the body.
-
-    Raises:
-        BadRequest: the body is not a patch.
-        ServerError: the body has another media type.
-    """
+    """Return the patch; raise ``BadRequest``, or ``ServerError`` (415) for other types."""
     if request.content_type in (MERGE_PATCH, OCTET_STREAM):
         return MergePatch(decode_configuration(request))
     if request.content_type == JSON_PATCH:
@@ -183,7 +152,6 @@ def decode_patch(request: ObjectRequest) -> BodyPatch:
 
 
 def decode_configuration(request: ObjectRequest) -> JsonObject:
-    """Return the object in the body of a merge patch or an apply."""
     try:
         if request.content_type == APPLY_PATCH:
             found = _decode_apply(request.body)
@@ -208,8 +176,6 @@ def _decode_apply(body: bytes) -> object:
 
 
 class PreconditionsBody(msgspec.Struct, rename="camel"):
-    """The ``Preconditions`` of a deletion."""
-
     uid: str | None = None
     resource_version: str | None = None
 
@@ -223,12 +189,7 @@ class DeleteOptionsBody(msgspec.Struct, rename="camel"):
 
 
 def decode_delete_options(request: ObjectRequest) -> tuple[Preconditions, bool]:
-    """Return the preconditions of a deletion, and True if it is a dry run.
-
-    Raises:
-        BadRequest: the body is no ``DeleteOptions``.
-        Invalid: an option has an unknown value.
-    """
+    """Return preconditions, and True for a dry run; raise ``BadRequest`` or ``Invalid``."""
     request.check_query("DeleteOptions")
     options = convert_body(request.json() if request.body else {}, DeleteOptionsBody)
     sent = options.preconditions or PreconditionsBody()
@@ -250,10 +211,9 @@ def _check_propagation(request: ObjectRequest, options: DeleteOptionsBody) -> st
 def object_response(
     stored: StoredObject, status: int = 200, *, warnings: Sequence[str] = ()
 ) -> ObjectResponse:
-    """Return the response with an object of the requested resource."""
     return ObjectResponse(stored.document, status, stored, warnings)
 
 
 def json_response(document: JsonObject, status: int = 200) -> ObjectResponse:
-    """Return the response with a document that is no stored object."""
+    """Return the response with a document that is not a stored object."""
     return ObjectResponse(encode_document(document), status)

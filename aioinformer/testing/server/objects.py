@@ -1,8 +1,7 @@
 """Requests for single objects: method, path, query and body in, the server's answer out.
 
-The module is sans-I/O. The HTTP server and the writers without sockets share it, so that both read
-a request the same way. This module checks the request and decodes the body; the registry of the
-cluster does the write.
+The HTTP server and the writers without sockets share this sans-I/O module, so that both read a
+request the same way. The registry of the cluster does the write.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ __all__ = ["BODY_LIMIT", "handle_request", "object_verb", "request_attributes"]
 _REVIEWS = frozenset(review.resource for review in REVIEWS)
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""The longest body of a write (the API server's ``MaxRequestBodyBytes``)."""
+"""The most bytes of a write's body (the API server's ``MaxRequestBodyBytes``)."""
 
 _WRITE_VERBS: Mapping[str, RequestVerb] = {
     "POST": "create",
@@ -72,7 +71,6 @@ def object_verb(method: str, path: ResourcePath) -> RequestVerb:
 
 
 def request_attributes(verb: str, path: ResourcePath) -> RequestAttributes:
-    """Return the attributes of a request for objects that decide about access."""
     is_namespace = path.resource.plural == "namespaces" and not path.resource.group
     return RequestAttributes(
         verb=verb,
@@ -87,16 +85,7 @@ def request_attributes(verb: str, path: ResourcePath) -> RequestAttributes:
 def handle_request(
     cluster: Cluster, request: ObjectRequest, access: Access | None = None
 ) -> ObjectResponse:
-    """Return the answer to a request that is neither a list nor a watch.
-
-    Args:
-        cluster: the cluster.
-        request: the request.
-        access: the users of the server, about which reviews ask.
-
-    Raises:
-        ServerError: the answer is this error.
-    """
+    """Return the answer, or raise it as a ``ServerError``. Reviews ask about ``access``."""
     path = request.path
     if len(request.body) > BODY_LIMIT:
         raise statuses.body_too_large(BODY_LIMIT)
@@ -181,11 +170,7 @@ def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
 
 
 def _with_creation_check(cluster: Cluster, request: ObjectRequest) -> WriteOptions:
-    """Return the options of a write that creates the object if there is none.
-
-    The user then needs the right to create objects besides that of the request's own verb
-    (apiserver's ``withAuthorization``).
-    """
+    """Add the right to create that an absent object needs (apiserver's ``withAuthorization``)."""
 
     def check_creation() -> None:
         if request.user is not None:

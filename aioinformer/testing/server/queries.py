@@ -1,7 +1,7 @@
 """Query parameters of list and watch requests, read as the options of a cluster.
 
-The HTTP server and the list-watcher without sockets share this module, so that both read a request
-the same way. Unknown parameters are ignored, as a real server ignores them.
+The HTTP server and the list-watcher without sockets share this module. Unknown parameters are
+ignored, as a real server ignores them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from aioinformer.testing.wire.tables import Include, ObjectForm
 
 
 def is_watch(query: Mapping[str, str]) -> bool:
-    """Return True if a request for a collection asks for a watch."""
     return bool(_bool_param(query, "watch"))
 
 
@@ -44,8 +43,7 @@ def selected_name(query: Mapping[str, str]) -> str:
 def required_version(query: Mapping[str, str]) -> int:
     """Return the resourceVersion that a server waits for before it answers; 0 for none.
 
-    Lists and WatchLists wait for a version that is not reached yet. Other watches start at once,
-    and send nothing until then (recordings 20 and 37).
+    Watches other than WatchLists start at once, and send nothing until then.
     """
     text = query.get("resourceVersion", "")
     if not re.fullmatch("[0-9]{1,20}", text) or query.get("continue"):
@@ -72,11 +70,7 @@ def list_page(
 def list_query(
     namespace: str | None, query: Mapping[str, str], *, form: ObjectForm = "whole"
 ) -> ListQuery:
-    """Return the options of a list, or of the deletion of a collection.
-
-    Raises:
-        BadRequest, Invalid: a parameter has no valid value.
-    """
+    """Return the options of a list or a deletion; ``BadRequest`` or ``Invalid`` for bad values."""
     limit = _int_param(query, "limit") or 0
     if _bool_param(query, "sendInitialEvents") is not None:
         text = "sendInitialEvents is forbidden for list"
@@ -127,11 +121,7 @@ def _parse_selectors(namespace: str | None, query: Mapping[str, str]) -> Selecto
 
 
 def _include_param(query: Mapping[str, str], form: ObjectForm) -> Include:
-    """Return the part of the objects that a table has beside its cells.
-
-    Raises:
-        BadRequest: the parameter has another value than those of ``Include``.
-    """
+    """Return the part of the objects that a table has beside its cells, or raise ``BadRequest``."""
     requested = query.get("includeObject", "") or "Metadata"
     if form != "table":  # only tables have this parameter, so any value passes
         return "Metadata"

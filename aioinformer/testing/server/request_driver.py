@@ -1,8 +1,4 @@
-"""A request on its way through a server: the waits that faults and versions ask for.
-
-The HTTP server and the list-watcher without sockets share this module. The HTTP server sends the
-bytes that ``RequestDriver`` yields, and the list-watcher yields them to the reflector.
-"""
+"""A request on its way through a server: the waits that faults and versions ask for."""
 
 from __future__ import annotations
 
@@ -34,33 +30,27 @@ CHUNK_LINES = 16
 """The most events of a watch in one chunk: about as many pods as fit a TLS record of 16 KiB."""
 
 VERSION_WAIT_TIMEOUT = 3.0
-"""Seconds that a server waits for a resourceVersion that is not reached yet (the watch cache's
-``blockTimeout``)."""
+"""Seconds that a server waits for a later resourceVersion (the watch cache's ``blockTimeout``)."""
 
 
 class RequestDriver:
     """One request under faults. The code that made the ``FaultedRequest`` closes it."""
 
     def __init__(self, request: FaultedRequest, clock: Clock) -> None:
-        """Make the driver of a request, with the clock for its waits."""
         self._request = request
         self._clock = clock
         self._wakeup = asyncio.Event()
         self.client_deadline = _NEVER
-        """The time at which the client gives up, unless bytes arrive; ``inf`` for never. The
-        deadline is for sources without sockets, where no client counts the seconds."""
+        """The time at which the client gives up, unless bytes arrive; ``inf`` for never. It is for
+        sources without sockets, where no client counts the seconds."""
         request.on_change = self._wakeup.set
 
     @property
     def request(self) -> FaultedRequest:
-        """The request under faults."""
         return self._request
 
     async def start_response(self) -> RespondWithBody | None:
-        """Return when the answer can begin.
-
-        Returns:
-            The whole answer, if it is not the server's own; else ``None``.
+        """Wait until the answer can begin; return the whole answer if it is not the server's own.
 
         Raises:
             ServerError: the answer is this error.
@@ -91,11 +81,7 @@ class RequestDriver:
             await self._clock.until(reached, self._clock.now + VERSION_WAIT_TIMEOUT)
 
     async def transfer(self, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the bytes of a body that the faults let pass, in the pieces of the faults.
-
-        Raises:
-            ConnectionLost: the connection broke.
-        """
+        """Yield the bytes that the faults let pass; raise ``ConnectionLost`` if they break it."""
         request = self._request
         async with aclosing(chunks):
             async for chunk in chunks:
@@ -122,11 +108,8 @@ class RequestDriver:
                     raise ConnectionLost("the connection broke in the middle of the answer")
 
     async def watch_lines(self, watch: Watch) -> AsyncGenerator[bytes]:
-        """Yield the lines of a watch until the watch ends. The caller closes the watch.
-
-        Yields:
-            A line, or no bytes after each wait: then ``transfer`` looks at the faults, which may
-            have changed.
+        """Yield the lines of a watch, and ``b""`` after each wait, for ``transfer`` to read the
+        faults.
         """
         request, clock = self._request, self._clock
         watch.on_ready = self._wakeup.set

@@ -1,9 +1,4 @@
-"""Responses over HTTP: a whole body or a stream, and the way in which each is sent.
-
-The module decides everything about the bytes on the wire: length or chunks, compression,
-indentation, and a connection that is broken on purpose. The content of a response is decided
-before.
-"""
+"""Responses over HTTP: length or chunks, compression, indentation, and broken connections."""
 
 from __future__ import annotations
 
@@ -35,16 +30,16 @@ __all__ = [
 ]
 
 CONTENT_LENGTH_LIMIT = 2048
-"""Bodies up to this size have a Content-Length; longer ones are chunked (Go's net/http)."""
+"""Bytes up to which bodies have a Content-Length; longer ones are chunked (Go's net/http)."""
 GZIP_MIN_BYTES = 128 * 1024
-"""Bodies from this size on are compressed for clients that accept gzip (recording 55)."""
+"""Bodies from this size on are compressed for clients that accept gzip."""
 GZIP_LEVEL = 1
 """The compression level of a real server."""
 GZIP_WINDOW_BITS = zlib.MAX_WBITS | 16
-"""The parameter of zlib for the gzip format."""
+"""zlib's value for the gzip format."""
 
 _REDIRECTION_TARGET = "https://elsewhere.invalid/"
-"""The ``Location`` of a redirection: another host, to which no credentials may be sent."""
+"""Another host, to which no credentials may be sent."""
 _CACHE_HEADERS = {"Cache-Control": "no-cache, private"}
 _GZIP_HEADERS = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 _NOSNIFF_HEADERS = {"X-Content-Type-Options": "nosniff"}
@@ -52,24 +47,17 @@ _NOSNIFF_HEADERS = {"X-Content-Type-Options": "nosniff"}
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response with a whole body."""
-
     body: bytes
     status: int = 200
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     warnings: Sequence[str] = ()
-    """The texts of the headers ``Warning``."""
+    """Texts of the headers ``Warning``."""
     is_error: bool = False
-    """True if the body is a Status of an error."""
 
 
 def document_response(body: Mapping[str, Any] | None, **headers: str) -> Response:
-    """Return the response with a document.
-
-    Raises:
-        NotFound: the document is ``None``.
-    """
+    """Return the response with a document; raise ``NotFound`` for ``None``."""
     if body is None:
         raise statuses.page_not_found()
     return Response(encode_document(dict(body)), headers=headers)
@@ -87,7 +75,7 @@ def error_response(error: ServerError) -> Response:
         text = "text/plain; charset=utf-8"
         return Response(f"{status.message}\n".encode(), 404, text, headers | _NOSNIFF_HEADERS)
     if status.code == 403:
-        # A filter answers 403 before the code of the API runs (recordings 25 and 40).
+        # A filter answers 403 before the code of the API runs.
         headers |= _NOSNIFF_HEADERS
     body = encode_document(statuses.status_document(status))
     return Response(body, status.code, JSON, headers, is_error=True)
@@ -96,13 +84,7 @@ def error_response(error: ServerError) -> Response:
 async def send_response(
     request: web.BaseRequest, content: Response, driver: RequestDriver
 ) -> web.StreamResponse:
-    """Return a response that is sent, or that is ready to be sent in one piece.
-
-    The faults decide how much of a response is sent.
-
-    Raises:
-        TransportError: a part of the response was not sent.
-    """
+    """Return a response that is sent or ready; raise ``TransportError`` if faults cut it."""
     body = content.body
     headers: CIMultiDict[str] = CIMultiDict(
         {"Content-Type": content.content_type, **_CACHE_HEADERS, **content.headers}
@@ -135,16 +117,9 @@ async def send_response(
 async def stream_response(
     request: web.BaseRequest, lines: AsyncGenerator[bytes], driver: RequestDriver, *, gzipped: bool
 ) -> web.StreamResponse:
-    """Send the head at once, then each line as an HTTP chunk when it comes.
+    """Send the head at once, then each line as an HTTP chunk; ``TransportError`` if faults cut it.
 
-    Args:
-        request: the request to answer.
-        lines: the lines. An empty one sends nothing.
-        driver: the driver of the request.
-        gzipped: True to compress each line as a gzip member of its own, as Kubernetes 1.37 does.
-
-    Raises:
-        TransportError: a part of the response was not sent.
+    An empty line sends nothing. With ``gzipped`` each line is a gzip member, as by Kubernetes 1.37.
     """
     headers = {"Content-Type": JSON, **_CACHE_HEADERS, **(_GZIP_HEADERS if gzipped else {})}
     response = web.StreamResponse(headers=headers)
@@ -159,11 +134,9 @@ async def _gzip_members(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
 
 
 def _gzip_member(line: bytes) -> bytes:
-    """Return a line as a gzip member that is flushed before its end.
+    """Return a line as a gzip member that is flushed before its end (``perFlushGzipWriter``).
 
-    The real server flushes each member before it closes the member (``perFlushGzipWriter``).
-    Without that flush, Go's reader shows the content of a member only when the next one begins, so
-    that a client never sees the last line of a WatchList in time.
+    Without that flush, Go's reader shows a member only when the next one begins.
     """
     compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
     flushed = compressor.compress(line) + compressor.flush(zlib.Z_SYNC_FLUSH)

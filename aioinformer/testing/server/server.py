@@ -2,9 +2,8 @@
 
 The server is for everything that speaks HTTP to Kubernetes: this library's client,
 kubernetes_asyncio, kubectl. A test can stop the server, start it again on its port, and break its
-connections, as happens to a real server; the objects stay. Other faults are switched on in
-``ApiServer.faults``. The server listens on the loopback interface alone, so no other machine
-reaches it.
+connections; the objects stay. Other faults are switched on in ``ApiServer.faults``. The server
+listens on the loopback interface alone, so no other machine reaches it.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ __all__ = ["ApiServer", "ListeningSocket"]
 HOST = "127.0.0.1"
 
 ACCEPT_LOOP_TURNS = 5
-"""Turns of the loop after which asyncio has made the transport of a connection that it accepted.
-asyncio needs a callback and a task that waits for two more callbacks."""
+"""Turns of the loop after which asyncio has made the transport of a connection that it accepted: a
+callback, and a task that waits for two more callbacks."""
 
 SHUTDOWN_TIMEOUT = 2.0
 """Seconds that handlers have to end. Their connections are broken before, so they end at once."""
@@ -50,9 +49,8 @@ class ListeningSocket:
     """A listening socket on the loopback that can stop and resume accepting connections."""
 
     def __init__(self, server: web.Server, tls: ssl.SSLContext | None) -> None:
-        """Make a socket that doesn't listen yet."""
         self.port = 0
-        """The port; 0 before the first ``listen``."""
+        """0 before the first ``listen``."""
         self._server = server
         self._tls = tls
         self._socket: socket.socket | None = None
@@ -60,11 +58,7 @@ class ListeningSocket:
         self._resume_task: asyncio.Task[None] | None = None
 
     async def listen(self, port: int) -> None:
-        """Listen on a port; on a free one if ``port`` is 0.
-
-        Raises:
-            OSError: the port is taken.
-        """
+        """Listen on a port, on a free one if it is 0; raise ``OSError`` if the port is taken."""
         self._socket = socket.create_server((HOST, port))
         self.port = self._socket.getsockname()[1]
         await self._start_serving(self._socket)
@@ -90,10 +84,7 @@ class ListeningSocket:
         _close_after_turns(accepting or listening, ACCEPT_LOOP_TURNS)
 
     def resume_accepting(self) -> None:
-        """Accept connections again.
-
-        The operating system accepts them at once, the event loop at its next turn.
-        """
+        """Accept connections again: the system does at once, the event loop at its next turn."""
         if self._socket is None:
             self._socket = socket.create_server((HOST, self.port))
             self._resume_task = asyncio.create_task(self._start_serving(self._socket))
@@ -111,11 +102,9 @@ class ListeningSocket:
 
 
 def _close_after_turns(closing: asyncio.AbstractServer | socket.socket, turns: int) -> None:
-    """Close a server or socket after some turns of the loop.
+    """Close after some turns of the loop, in which asyncio makes the transports of new connections.
 
-    When a server is closed, asyncio drops connections that it has accepted but has no transport
-    for yet, and their clients would wait for ever. The turns give asyncio the time to make those
-    transports.
+    Without the turns asyncio drops such connections, and their clients would wait for ever.
     """
     if turns:
         asyncio.get_running_loop().call_soon(_close_after_turns, closing, turns - 1)
@@ -149,12 +138,12 @@ class ApiServer:
         """Make a server that is not running yet.
 
         Args:
-            cluster: the cluster to serve; by default an empty one that stamps objects with the
-                real time. (A ``Cluster()`` of the program doesn't, and is the same in each run.)
+            cluster: the cluster to serve; by default an empty one that stamps objects with the real
+                time. (A ``Cluster()`` of the program doesn't, and is the same in each run.)
             port: the port; 0 for a free one, which the server keeps over restarts.
             tls: serve HTTPS with this context, which has a certificate for 127.0.0.1.
-            token: the bearer token of the administrator. With it every request needs a token,
-                this one or that of a user of ``access``.
+            token: the bearer token of the administrator. With it every request needs a token, this
+                one or that of a user of ``access``.
             authorization: ``AlwaysAllow`` or ``RBAC``; see ``Access``.
             faults: the switches for faults; new ones by default.
             clock: the time of the server; the event loop's by default. With a ``ManualClock`` a
@@ -162,9 +151,8 @@ class ApiServer:
         """
         self.cluster = cluster if cluster is not None else Cluster(clock=_now)
         self.faults = faults if faults is not None else Faults()
-        """The switches for faults of this server."""
         self.access = Access(token=token, authorization=authorization)
-        """The users of the server: ``server.access.add_user("ada", token="t", rules=[...])``."""
+        """``server.access.add_user("ada", token="t", rules=[...])`` adds a user."""
         self._clock: Clock = clock if clock is not None else LoopClock()
         self._port = port
         self._tls = tls
@@ -179,19 +167,13 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """The address of the server, without a slash at the end.
-
-        Raises:
-            NotRunning: the server was made without a port and never started.
-        """
+        """The address, without a slash at the end; ``NotRunning`` if it never had a port."""
         if not self._port:
             raise NotRunning("the server has no port before its first start")
         return f"{'https' if self._tls else 'http'}://{HOST}:{self._port}"
 
     async def start(self) -> None:
-        """Listen, on the same port as before if the server ran before.
-
-        Starting a running server has no effect.
+        """Listen, on the port of an earlier start; do nothing if running.
 
         Raises:
             OSError: the port is taken.
@@ -224,7 +206,6 @@ class ApiServer:
         return web.ServerRunner(server, shutdown_timeout=SHUTDOWN_TIMEOUT)
 
     def _apply_refusal(self) -> None:
-        """Refuse or accept connections, according to the faults."""
         listening = self._listening_socket
         if listening is None:
             return
@@ -249,12 +230,9 @@ class ApiServer:
     async def restart(self, *, state: Snapshot | None = None, lose_data: bool = False) -> None:
         """Stop like a crash and start again on the same port, as a new process.
 
-        The new process has no history: watches from older versions are answered with 410.
-
-        Args:
-            state: a snapshot to start from, as from a backup: objects *and* resourceVersion are
-                those of the snapshot.
-            lose_data: True to start with an empty cluster.
+        The new process has no history: watches from older versions are answered with 410. With
+        ``state``, as from a backup, objects *and* resourceVersion are those of the snapshot; with
+        ``lose_data`` the cluster is empty.
         """
         await self.stop()
         if state is not None or lose_data:
@@ -274,20 +252,17 @@ class ApiServer:
         user: str = "",
         certificate_authority: str | Path | None = None,
     ) -> Path:
-        """Write a kubeconfig for this server that only the owner of the file can read.
+        """Write a kubeconfig for this server, readable by the owner alone; return its path.
 
         Clients in Go, kubectl too, send a token over HTTPS alone: for these, make the server with
         ``tls``.
 
         Args:
             path: the file to write.
-            user: the user of ``access`` whose token the file has; by default the administrator,
-                if the server has an administrator's token.
+            user: the user of ``access`` whose token the file has; by default the administrator, if
+                the server has an administrator's token.
             certificate_authority: the certificate that signed the server's. Without it, the
                 kubeconfig of an HTTPS server tells clients to trust any certificate.
-
-        Returns:
-            The path.
 
         Raises:
             NotRunning: the server has no port yet.

@@ -1,9 +1,7 @@
 """``ApiServerThread``: an embedded API server for synchronous tests, in a thread of its own.
 
-``ApiServer`` serves in the event loop of the test. A synchronous test has no loop, or blocks the
-loop while a synchronous client waits for the response. So the server gets a thread with an event
-loop. Objects of that loop (the cluster, the faults) are reached through stand-ins that run each
-method in the loop, because neither is made for several threads.
+Stand-ins for the cluster and the faults run each method in the thread's event loop, because neither
+is made for several threads.
 """
 
 from __future__ import annotations
@@ -45,17 +43,11 @@ class ApiServerThread:
                 self.server.cluster.create("pods", {"metadata": {"name": "web-0"}})
                 ...  # call a synchronous client of self.server.url
 
-    Entering the context starts the thread and the server, leaving it ends both. A thread other than
-    the server's may use everything here. Methods of ``cluster`` and ``faults`` run in the server's
-    event loop, and the caller waits for the result.
-
-    Args:
-        cluster: the cluster to serve, which the program must not use any more except through
-            ``cluster``; by default an empty one that stamps objects with the real time.
-        port: the port; 0 for a free one, which the server keeps over restarts.
-        tls: serve HTTPS with this context, which has a certificate for 127.0.0.1.
-        token: the bearer token of the administrator; none is needed by default.
-        authorization: ``AlwaysAllow`` or ``RBAC``; see ``Access``.
+    Entering the context starts the thread and the server, leaving it ends both. Any other thread
+    may use everything here. Methods of ``cluster`` and ``faults`` run in the server's event loop,
+    and the caller waits for the result; outside of the context they raise ``NotRunning``, as do
+    ``stop``, ``restart`` and ``drop_connections``. The arguments are those of ``ApiServer``; the
+    program must not use ``cluster`` any more except through the attribute.
     """
 
     def __init__(
@@ -67,7 +59,6 @@ class ApiServerThread:
         token: str | None = None,
         authorization: AuthorizationMode = "AlwaysAllow",
     ) -> None:
-        """Make a server that is not running yet."""
         self._server = ApiServer(
             cluster, port=port, tls=tls, token=token, authorization=authorization
         )
@@ -76,29 +67,17 @@ class ApiServerThread:
 
     @property
     def url(self) -> str:
-        """The address of the server, without a slash at the end.
-
-        Raises:
-            NotRunning: the server never ran, and has no port.
-        """
+        """The address, without a slash at the end; ``NotRunning`` if it never had a port."""
         return self._server.url
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster. Each method runs in the server's event loop.
-
-        Raises:
-            NotRunning: the context is not entered; raised by the method that is called.
-        """
+        """The cluster. Each method runs in the server's event loop."""
         return cast("Cluster", _LoopObject(self._server.cluster, self._require_portal))
 
     @property
     def faults(self) -> Faults:
-        """The switches for faults. Each method runs in the server's event loop.
-
-        Raises:
-            NotRunning: the context is not entered; raised by the method that is called.
-        """
+        """The switches for faults. Each method runs in the server's event loop."""
         return cast("Faults", _LoopObject(self._server.faults, self._require_portal))
 
     @property
@@ -107,19 +86,11 @@ class ApiServerThread:
         return self._server.access
 
     def stop(self) -> None:
-        """Stop like a crash: break every connection, refuse new ones. The objects stay.
-
-        Raises:
-            NotRunning: the context is not entered.
-        """
+        """Stop like a crash: break every connection, refuse new ones. The objects stay."""
         self._require_portal().call(self._server.stop)
 
     def restart(self, *, state: Snapshot | None = None, lose_data: bool = False) -> None:
-        """Stop like a crash and start again on the same port; see ``ApiServer.restart``.
-
-        Raises:
-            NotRunning: the context is not entered.
-        """
+        """Stop like a crash and start again on the same port; see ``ApiServer.restart``."""
 
         async def restart() -> None:
             await self._server.restart(state=state, lose_data=lose_data)
@@ -127,11 +98,7 @@ class ApiServerThread:
         self._require_portal().call(restart)
 
     def drop_connections(self) -> None:
-        """Break every connection at once, also in the middle of an answer, and go on serving.
-
-        Raises:
-            NotRunning: the context is not entered.
-        """
+        """Break every connection at once, also in the middle of an answer, and go on serving."""
         self._require_portal().call(self._server.drop_connections)
 
     def kubeconfig(

@@ -1,9 +1,9 @@
 """A ``Cluster`` in the place of a client: lists, watches and writes without sockets.
 
-Informers under simulated time and tests without a port use this source. Time is the event loop's
-unless another clock is given. Faults concern requests here as they do requests over HTTP, as far
-as a fault is visible without a socket: a broken connection is a ``TransportError``. A write that
-is refused or answered with an error was not done; a write whose answer broke was done.
+Time is the event loop's, real or simulated, unless another clock is given. Faults concern requests
+as over HTTP, as far as a fault is visible without a socket: a broken connection is a
+``TransportError``. A write that is refused or answered with an error was not done; a write whose
+answer broke was done.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ __all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
 TIMEOUTS = Timeouts()
 """The time limits of lists and watches: those of a client by default."""
 REQUEST_TIMEOUT = TIMEOUTS.read
-"""Seconds that a write can take, by the event loop's time: the time in which a client expects the
-first byte of an answer."""
+"""Seconds that a write can take, by the event loop's time: as a client waits for the first byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +60,12 @@ class ClusterSource:
     """The faults that concern all requests of this source."""
     clock: Clock = field(default_factory=LoopClock)
     traffic: RequestScheduler = field(default_factory=RequestScheduler)
-    """The limits that all requests of this source share, as with a client. The limits use the event
-    loop's time."""
+    """The limits that all requests share, as with a client, by the event loop's time."""
     user: User | None = None
-    """The user who sends all requests of this source; ``None`` for one without limits."""
+    """Sends all requests of this source; ``None`` for a user without limits."""
 
     def check_access(self, attributes: RequestAttributes) -> None:
-        """Check that the user may send a request.
-
-        Raises:
-            Forbidden: the user may not.
-        """
+        """Raise ``Forbidden`` if the user may not send a request."""
         if self.user is not None:
             check_access(self.cluster, self.user, attributes)
 
@@ -83,14 +77,7 @@ class ClusterSource:
         labels: str = "",
         fields: str = "",
     ) -> ClusterListerWatcher:
-        """Return the lister-watcher of one selection of a resource.
-
-        Args:
-            resource: the resource. The cluster need not serve it yet.
-            namespace: the namespace; ``None`` for all.
-            labels: a label selector.
-            fields: a field selector.
-        """
+        """Return the lister-watcher of one selection. The resource need not be served yet."""
         lane = self.traffic.create_lane()
         return ClusterListerWatcher(self, resource, namespace, labels, fields, lane)
 
@@ -113,16 +100,13 @@ class ClusterSource:
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceApi:
         """Return the reads and writes of a resource, as ``Client.api`` does.
 
-        A request without an answer fails after 75 s of the event loop's time, as a client's does.
-
-        Args:
-            resource: a ``Resource``, or the name of a built-in one. The cluster need not serve it
-                yet.
-            namespace: the namespace; by default that of each key or object.
+        ``resource`` is a ``Resource``, which need not be served yet, or the name of a built-in one;
+        the ``namespace`` is by default that of each key or object. A request without an answer
+        fails after 75 s of the event loop's time, as a client's does.
 
         Raises:
             UnknownResource: no built-in resource has that name.
-            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
+            ValueError: a namespace for a cluster-scoped resource, or one that is not a DNS label.
         """
         builder = WriteRequestBuilder(resolve_built_in(resource), namespace)
         return ResourceApi(builder, ClusterSender(self))
@@ -130,8 +114,6 @@ class ClusterSource:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSender:
-    """The sender of a writer's requests to a cluster."""
-
     source: ClusterSource
 
     async def send(self, request: WriteRequest) -> bytes:
@@ -190,11 +172,10 @@ class ClusterListerWatcher:
     labels: str = ""
     fields: str = ""
     lane: ReflectorLane = field(default_factory=lambda: RequestScheduler().create_lane())
-    """The lane in which the requests wait for their turn; by default no other request is there."""
+    """The requests wait here for their turn; by default no other request is there."""
     watch_lists: bool = True
     """True if the reflector can ask for a WatchList. The cluster's features decide the answer."""
     form: ObjectForm = "whole"
-    """The form of the objects in the responses."""
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Further query parameters of each request."""
 
@@ -280,13 +261,10 @@ class ClusterListerWatcher:
         return await self.lane.wait_for_answer(timeout)
 
     async def discover(self) -> Resource | None:
-        """Return the resource as the cluster serves it now, in another version if need be.
+        """Return the resource as it is served now, in another version if need be, or ``None``.
 
-        Faults concern this request as a ``get`` of no resource, as they concern the discovery
-        documents of ``ApiServer``.
-
-        Returns:
-            The resource, or ``None`` if the cluster serves it in no version.
+        Faults concern this request as a ``get`` of no resource, as with the documents of
+        ``ApiServer``.
 
         Raises:
             ServerError: the server answers with an error; its phase is ``discovery``.
@@ -305,15 +283,12 @@ class ClusterListerWatcher:
         return discovery.find_served(self.source.cluster.resources, self.resource)
 
     def with_resource(self, resource: Resource) -> ClusterListerWatcher:
-        """Return the same selection of the resource in another version."""
         return replace(self, resource=resource)
 
     def with_metadata_only(self) -> ClusterListerWatcher:
-        """Return a copy whose responses have the metadata of objects only."""
         return replace(self, form="metadata")
 
     def with_list_options(self, options: Mapping[str, str]) -> ClusterListerWatcher:
-        """Return a copy that adds these query parameters to each list and watch."""
         return replace(self, options={**self.options, **options})
 
     @asynccontextmanager

@@ -37,11 +37,7 @@ _TOKEN_SECONDS, _LEAST_TOKEN_SECONDS = 3600, 600
 
 
 def handle_subresource(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
-    """Return the answer to a request for ``scale``, ``eviction`` or ``token``.
-
-    Raises:
-        ServerError: the answer is this error.
-    """
+    """Return the answer to a request for ``scale``, ``eviction`` or ``token``."""
     path = request.path
     handler = _HANDLERS.get((path.part, request.method))
     if handler is None:
@@ -82,8 +78,6 @@ class _EvictionMeta(msgspec.Struct):
 
 
 class _EvictionBody(msgspec.Struct, rename="camel"):
-    """The fields of an ``Eviction`` that are read."""
-
     metadata: _EvictionMeta | None = None
     delete_options: DeleteOptionsBody | None = None
 
@@ -112,8 +106,8 @@ def _evict(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
 def _use_disruption_budget(cluster: Cluster, pod: JsonObject, *, dry_run: bool) -> None:
     """Count an eviction in the disruption budget that protects a pod.
 
-    No controller maintains the budgets of this server: ``status.disruptionsAllowed`` is what a
-    test writes, and a budget without it allows nothing, as a new budget on a real server.
+    No controller maintains the budgets: ``status.disruptionsAllowed`` is what a test writes, and a
+    budget without it allows nothing, as a new budget on a real server.
 
     Raises:
         RateLimited: the budget allows no eviction.
@@ -154,8 +148,6 @@ def _protects(budget: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 class _TokenSpec(msgspec.Struct, rename="camel"):
-    """The fields of the spec of a ``TokenRequest``."""
-
     audiences: list[str] | None = None
     expiration_seconds: int | None = None
     bound_object_ref: dict[str, Any] | None = None
@@ -218,4 +210,3 @@ _HANDLERS: Mapping[tuple[str, str], Callable[[Cluster, ObjectRequest], ObjectRes
     ("eviction", "POST"): _evict,
     ("token", "POST"): _create_token,
 }
-"""The handlers by subresource and method."""

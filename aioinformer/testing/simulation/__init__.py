@@ -2,9 +2,9 @@
 
     simulate(program, seeds=range(100))
 
-runs ``program`` once for each seed. A seed decides which faults happen when, the order of
-callbacks, and jitter, so that the same seed is the same history. If the program raises, the report
-has the few faults that are needed and the call that repeats the failure.
+runs ``program`` once for each seed, which decides the faults, the order of callbacks, and jitter:
+the same seed is the same history. If the program raises, the report has the few faults that are
+needed and the call that repeats the failure.
 
     runner    ``simulate``: one history for each seed; shrinks and reports a failure
     schedule  the faults of a history, as values, drawn from its seed

@@ -1,24 +1,17 @@
 """An asyncio event loop in virtual time, with a seeded order of callbacks.
 
 When no callback is ready, the loop sets its time to that of the next timer. An hour of waiting
-takes no time, and every run with the same seed is the same. There is no I/O and there are no
-threads. A program that waits for something that can't come ends with ``Stuck``, which names every
-task, instead of hanging.
+takes no time, and every run with the same seed is the same. The loop has no I/O and no threads. A
+program that waits for something that can't come ends with ``Stuck``, which names every task.
 
 **Order.** asyncio runs callbacks in the order of registration, and a correct program may rely on
-that order for callbacks that one task or callback registered. In reality, sockets and the machine
-decide which of two *independent* callbacks runs first; here the seed decides. Callbacks that one
-step of one task registered keep their order. Callbacks that different steps registered in the same
-turn are merged at random, and so are timers that are due together, because asyncio leaves their
-order undefined. No callback is postponed to a later turn. ``order="fifo"`` switches this off.
+that order for callbacks that one task or callback registered: they keep their order. Callbacks that
+different steps registered in the same turn are merged at random, and so are timers that are due
+together, because sockets and the machine decide their order in reality. No callback is postponed to
+a later turn. ``order="fifo"`` switches this off.
 
 **Work.** Real code takes time, and long work looks at the clock in order to yield to the loop.
 ``cost`` advances the time at random between two looks at the clock.
-
-**Alternatives.** ``looptime`` gives virtual time to a real selector loop, but no seeded order and
-no end to a deadlock. ``simloop`` and ``simloom`` have seeds, but need Python 3.12 and bring a
-network of sockets that is not wanted here. ``aiofastforward`` patches a loop's clock and has no
-order either.
 """
 
 from __future__ import annotations
@@ -50,12 +43,11 @@ HORIZON = 1_000_000.0
 """Virtual seconds after which the loop takes a program not to end: 11 days."""
 
 TURNS = 100_000
-"""Turns of the loop at one moment after which the loop takes the program to spin. A program that
-works needs a few dozen."""
+"""Turns of the loop at one moment after which it takes the program to spin. A program that works
+needs a few dozen."""
 
 _LOOKS = 4
-"""One look at the clock in so many advances the time, if there is a ``cost``: work comes in lumps,
-and the seed decides where they lie."""
+"""One look at the clock in so many advances the time by up to ``cost``: work comes in lumps."""
 
 
 class Stuck(RuntimeError):
@@ -63,7 +55,7 @@ class Stuck(RuntimeError):
 
 
 class _Ready(asyncio.Handle):
-    """A callback, with the number of the step that registered it."""
+    """``source`` is the number of the step that registered the callback."""
 
     __slots__ = ("source",)
     source: int
@@ -83,8 +75,8 @@ class _Timer(asyncio.TimerHandle):
 class _Task(asyncio.Task[T]):
     """A task whose hash is its number.
 
-    Task groups keep their tasks in sets and cancel them in the order of iteration, which otherwise
-    depends on memory addresses.
+    Task groups cancel their tasks in the order of a set, which otherwise depends on memory
+    addresses.
     """
 
     number: int = 0
@@ -109,14 +101,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         cost: float = 0.0,
         horizon: float = HORIZON,
     ) -> None:
-        """Create a loop at the time 0.
-
-        Args:
-            seed: decides the order of independent callbacks and the costs.
-            order: ``"shuffled"``, or ``"fifo"`` for asyncio's own order.
-            cost: the most virtual seconds between two looks at the clock; 0 for none.
-            horizon: virtual seconds after which the loop raises ``Stuck``.
-        """
+        """Create a loop at the time 0. The arguments are those of ``run``."""
         super().__init__()
         self.set_task_factory(self._make_task)
         self._random = random.Random(seed)
@@ -160,7 +145,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Run the callback in the next turn, as ``call_soon`` does: there are no threads."""
+        """Run the callback in the next turn, as ``call_soon`` does: the loop has no threads."""
         return self.call_soon(callback, *args, context=context)
 
     def call_at(
@@ -192,17 +177,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Refuse to use a thread, whose time is not simulated.
-
-        Raises:
-            Stuck: always.
-        """
+        """Raise ``Stuck``: the time of a thread is not simulated."""
         raise Stuck(f"{func} was given to a thread, whose time isn't simulated")
 
     # -- running ------------------------------------------------------------------------------
 
     def _run_once(self) -> None:
-        """Run one turn: all callbacks that are ready now. asyncio's ``run_forever`` calls this."""
+        """Run all callbacks that are ready now. asyncio's ``run_forever`` calls this."""
         self._collect_due()
         if not self._soon:
             self._jump()
@@ -249,7 +230,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return [queues[source].popleft() for source in sources]
 
     def _waits(self) -> str:
-        """Describe every task and where it waits."""
         tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, _Task)]
         lines = [f"\n  {_where(task)}" for task in sorted(tasks, key=lambda task: task.number)]
         return "; tasks:" + "".join(lines)
@@ -278,15 +258,15 @@ def run(
 ) -> T:
     """Run a coroutine to its end in virtual time and return its result.
 
-    The module ``random`` is seeded during the run, since jitter is drawn from it, and restored
-    afterwards. The garbage collector is switched off meanwhile, because the objects that it
-    finalises, and the moments at which it does, depend on what ran before.
+    The module ``random``, from which jitter is drawn, is seeded during the run and restored
+    afterwards. The garbage collector is switched off meanwhile, because the moments at which it
+    finalises objects depend on what ran before.
 
     Args:
         main: the coroutine. Tasks that it leaves behind are cancelled.
         seed: decides the order of independent callbacks, the costs, and ``random``.
         order: ``"shuffled"``, or ``"fifo"`` for asyncio's own order.
-        cost: the most virtual seconds between two looks at the clock.
+        cost: the most virtual seconds between two looks at the clock; 0 for none.
         horizon: the virtual seconds that the coroutine may take.
 
     Raises:

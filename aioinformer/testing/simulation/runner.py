@@ -1,9 +1,8 @@
 """Run a program through seeded histories of faults, and make a failing history small.
 
-Each seed is one history: a new ``Cluster``, a schedule of faults, and an order of callbacks. The
-program runs in the virtual time of a ``SimulatedLoop``, so that an hour takes as long as the work
-in it. If the program raises, the runner repeats the history with fewer and fewer faults, as long as
-the same type of exception is raised, and reports the faults that are needed.
+Each seed is one history: a new ``Cluster``, a schedule of faults, and an order of callbacks. If the
+program raises, the runner repeats the history with fewer and fewer faults, as long as the same type
+of exception is raised, and reports the faults that are needed.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ TRACE_LINES = 30
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The parameters of ``simulate`` that decide what a history contains."""
-
     duration: float = 300.0
     settle: float = 120.0
     faults: int = 10
@@ -84,10 +81,7 @@ class Simulation:
             self._loop.call_at(self._loop.time() + fault.at, self._begin, fault)
 
     async def settled(self) -> None:
-        """Wait until all faults have ended and ``settle`` seconds have passed since.
-
-        What the program promises in the end is checked after this.
-        """
+        """Wait until all faults have ended and ``settle`` seconds have passed since."""
         await asyncio.sleep(self._settled_at - self._loop.time())
 
     def note(self, text: str) -> None:
@@ -126,14 +120,7 @@ class SimulationFailed(AssertionError):
     """
 
     def __init__(self, message: str, *, seed: int, keep: Sequence[int], trace: str) -> None:
-        """Describe a failure.
-
-        Args:
-            message: the whole report.
-            seed: of the history.
-            keep: the indexes of the faults that are needed.
-            trace: all that happened, a line each.
-        """
+        """Describe a failure: ``keep`` are the indexes of the faults that are needed."""
         super().__init__(message)
         self.seed = seed
         self.keep = list(keep)
@@ -169,8 +156,7 @@ def simulate(
         keep: the indexes of the faults to carry out; ``None`` for all. A report has them.
         duration: virtual seconds in which all faults begin and end.
         settle: further seconds until ``settled()`` returns: as long as the program may need to
-            recover. Backoffs go up to a minute, and a connection that fell silent is noticed after
-            80 s.
+            recover. Backoffs go up to a minute, and a dead connection is noticed after 80 s.
         faults: faults of a history. Some of them come with broken watches, which count extra.
         kinds: the faults to draw from.
         limit: virtual seconds after which the program is taken not to end.
@@ -191,15 +177,11 @@ def simulate(
 
 @dataclass(slots=True)
 class _RunResult:
-    """The end of one run of a history."""
-
     error: BaseException | None = None
     trace: list[str] = field(default_factory=list[str])
 
 
 class _History:
-    """The history of one seed, which can be run as often as needed."""
-
     def __init__(self, program: Program, seed: int, settings: _Settings) -> None:
         self._program = program
         self._seed = seed
@@ -313,13 +295,7 @@ class _LogRecorder(logging.Handler):
 def recorded_logs(
     record: Callable[[logging.LogRecord], None], *, level: int = logging.WARNING
 ) -> Generator[None]:
-    """Within the context, have ``record`` called for what aioinformer logs, in place of all other
-    handlers.
-
-    Args:
-        record: called with each log record.
-        level: the lowest level that is recorded.
-    """
+    """Record aioinformer's log from ``level`` on, in place of all other handlers."""
     logger = logging.getLogger("aioinformer")
     before = logger.level, logger.propagate
     handler = _LogRecorder(level, record)

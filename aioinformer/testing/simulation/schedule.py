@@ -1,7 +1,7 @@
 """A schedule of faults: which fault begins when and lasts how long, drawn from a seed.
 
-A schedule is a tuple of plain values. Each of them means the same without the others, so that any
-part of a schedule is a schedule: a failing one is made smaller by leaving faults out.
+Each fault means the same without the others, so that any part of a schedule is a schedule: a
+failing one is made smaller by leaving faults out.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Options: TypeAlias = Mapping[str, int | float | str]
 
 _INSTANT = ("compact", "empty_watch_cache")
 _NEW_REQUESTS = ("refuse", "latency", "status", "forbid", "endless_watch_list", *_INSTANT)
-"""These faults concern requests that begin later. A watch lasts for minutes, so that a schedule
-often breaks the watches at the same moment."""
+"""Faults that concern later requests. A watch lasts for minutes, so that a schedule often breaks
+the watches at the same moment."""
 
 _LASTING = (0.05, 1.0, 10.0, 60.0)
 """Seconds that a fault lasts: from one missed request up to several backoffs."""
@@ -56,8 +56,7 @@ _WRITE_CODES = (409, 429, 500, 503)
 _OFFSETS = (1, 50, 400, 3000)
 """Bytes of a body before a fault: inside a line, between lines, and after some objects."""
 _TOGETHER = 0.4
-"""Share of the faults that begin within milliseconds of the one before: code fails most where two
-things happen at once."""
+"""Share of the faults that begin within milliseconds of the one before: most failures are there."""
 _BREAKS_WATCHES = 0.6
 """Share of the ``_NEW_REQUESTS`` faults that come with a broken watch."""
 
@@ -92,11 +91,8 @@ def draw_schedule(
 ) -> tuple[ScheduledFault, ...]:
     """Draw a schedule, in the order of time.
 
-    Args:
-        random: decides everything.
-        kinds: the faults to choose from; one that is named twice is drawn twice as often.
-        count: number of faults, without the broken watches that accompany some of them.
-        duration: seconds in which all faults begin and end.
+    A kind that is named twice is drawn twice as often. ``count`` is the number of faults without
+    the broken watches that accompany some of them; all begin and end within ``duration`` seconds.
     """
     schedule: list[ScheduledFault] = []
     at = 0.0

@@ -11,19 +11,13 @@ from collections.abc import Callable, Sequence
 __all__ = ["BUDGET", "shrink"]
 
 BUDGET = 400
-"""Attempts by default. Most failures are reduced to a handful of items after a hundred."""
+"""Attempts. Most failures are reduced to a handful of items after a hundred."""
 
 
 def shrink(
     items: Sequence[int], fails: Callable[[Sequence[int]], bool], *, budget: int = BUDGET
 ) -> list[int]:
-    """Return the smallest part of ``items`` found within the budget that still fails.
-
-    Args:
-        items: a case that fails.
-        fails: returns True if a part of the case fails; always the same for the same part.
-        budget: the number of times that ``fails`` may be called.
-    """
+    """Return the smallest failing part of ``items`` found in ``budget`` calls of ``fails``."""
     kept = list(items)
     size = max(1, len(kept) // 2)
     while kept:

@@ -1,7 +1,7 @@
 """Discovery documents of a cluster, in both forms.
 
 Clients ask for the aggregated form, one document for everything, by ``Accept``. The legacy form is
-one document for each group version. Recordings 01 to 03.
+one document for each group version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from aioinformer.testing.wire.encoding import JsonObject
 from aioinformer.testing.wire.served_resources import ApiResource
 
 AGGREGATED_CONTENT_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-"""The content type of the aggregated form."""
 
 
 def api_group_discovery_list(served: Iterable[ApiResource], *, core: bool) -> JsonObject:
@@ -57,7 +56,7 @@ def api_resource_list(served: Iterable[ApiResource], api_version: str) -> JsonOb
         return None
     head: JsonObject = {"kind": "APIResourceList"}
     if members[0].resource.group:
-        head["apiVersion"] = "v1"  # the core group's document has none (recording 01)
+        head["apiVersion"] = "v1"  # the core group's document has none
     entries = [entry for each in members for entry in _resource_entries(each)]
     return head | {"groupVersion": api_version, "resources": entries}
 
@@ -72,10 +71,7 @@ def find_served(resources: Iterable[Resource], wanted: Resource) -> Resource | N
 
 
 def version_info(minor: int) -> JsonObject:
-    """Return ``/version`` of Kubernetes 1.``minor``, with the fields that generated clients need.
-
-    The commit and the build date are not those of a real build.
-    """
+    """Return ``/version``; the commit and the build date are not those of a real build."""
     return {
         "major": "1",
         "minor": str(minor),
@@ -112,11 +108,7 @@ _VERSION_PATTERN = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 def _version_priority(resource: Resource) -> tuple[int, int, int, str]:
-    """Return the sort key of a version, in the order of the server's preference.
-
-    The order is v2, v1, v1beta2, v1beta1, v1alpha1, then other versions by name (apimachinery's
-    ``CompareKubeAwareVersionStrings``).
-    """
+    """Return the sort key: v2, v1, v1beta1, v1alpha1, rest (``CompareKubeAwareVersionStrings``)."""
     found = _VERSION_PATTERN.fullmatch(resource.version)
     if found is None:
         return len(_STABILITY), 0, 0, resource.version
@@ -165,7 +157,6 @@ def _group_entry(name: str, members: list[ApiResource]) -> JsonObject:
 
 
 def _resource_entries(served: ApiResource) -> Iterator[JsonObject]:
-    """Yield the entry of a resource, then those of its subresources."""
     resource = served.resource
     entry: JsonObject = {"name": resource.plural, "singularName": resource.singular}
     entry |= {"namespaced": resource.namespaced}

@@ -1,9 +1,8 @@
 """Objects as bytes, in the form of an API server; each state of an object is encoded once.
 
-There are two dialects, since the server has two code paths. Built-in types are Go structs: their
-keys are in the order of declaration, list items have no ``kind`` and ``apiVersion``, and
-``metadata`` precedes ``items``. Custom resources are maps: all keys are sorted, so ``items``
-precedes ``metadata``, and each item has its type (recordings 10 and 50).
+The server has two dialects. Built-in types are Go structs: their keys are in the order of
+declaration, list items have no ``kind`` and ``apiVersion``, and ``metadata`` precedes ``items``.
+Custom resources are maps: all keys are sorted, and each item has its type.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ JsonObject: TypeAlias = dict[str, Any]
 WatchEventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-"""The annotation of the bookmark after the initial events of a watch (KEP-3157)."""
+"""Annotates the bookmark after the initial events of a watch (KEP-3157)."""
 
 METADATA_FIELDS = (
     "name",
@@ -45,32 +44,27 @@ METADATA_FIELDS = (
 _METADATA_MAPS = ("labels", "annotations")
 """Fields of ObjectMeta that are maps in Go, so that Go's encoder sorts their keys."""
 _CONTENT_MAPS = ("data", "binaryData")
-"""The same of ConfigMap and Secret. Maps deeper in an object keep the order in which they were
-sent."""
+"""The same of ConfigMap and Secret. Deeper maps keep the order in which they were sent."""
 
 _BOOKMARK_ZERO_VALUES: dict[str, dict[str, Any]] = {
     "Pod": {"spec": {"containers": None}, "status": {}}
 }
-"""The zero values that a bookmark of a built-in type contains (recording 30)."""
+"""The zero values that a bookmark of a built-in type contains."""
 
 _ENCODER = msgspec.json.Encoder()
 _SORTING_ENCODER = msgspec.json.Encoder(order="sorted")
 _HTML_ESCAPES = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026"}
-"""The escapes of Go's encoder for characters with a meaning in HTML (recording 28)."""
+"""The escapes of Go's encoder for characters with a meaning in HTML."""
 _BUILT_IN_TYPES = frozenset((resource.group, resource.kind) for resource in BUILT_IN)
 
 
 def plain_json(body: Mapping[str, Any]) -> JsonObject:
-    """Return a copy of a body with the values that every client will read: those of JSON.
-
-    Objects of this library are read-only mappings, and tests write tuples and times.
-    """
+    """Return a copy with the values of JSON: tests write tuples, times and read-only mappings."""
     copy: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(body), enc_hook=_to_plain_json))
     return copy
 
 
 def _to_plain_json(value: object) -> object:
-    """Return the read-only mapping or sequence of a cached object as a dict or list."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     if isinstance(value, Sequence):
@@ -79,7 +73,6 @@ def _to_plain_json(value: object) -> object:
 
 
 def encode_json(value: object, *, sort_keys: bool = False) -> bytes:
-    """Return a value as JSON in the server's form."""
     encoded = (_SORTING_ENCODER if sort_keys else _ENCODER).encode(value)
     for character, escape in _HTML_ESCAPES.items():
         if character in encoded:  # inside a string: JSON has these characters nowhere else
@@ -89,16 +82,14 @@ def encode_json(value: object, *, sort_keys: bool = False) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ListMeta:
-    """The metadata of a list."""
-
     version: int
     continue_token: str = ""
     remaining_item_count: int = 0
     shard_selector: str = ""
-    """The shard selector that was applied; empty for none (recording 65)."""
+    """The selector that was applied; empty for none."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ``ListMeta``, with its keys in the server's order."""
+        """Return the keys in the server's order."""
         metadata: dict[str, Any] = {"resourceVersion": str(self.version)}
         if self.continue_token:
             metadata["continue"] = self.continue_token
@@ -120,13 +111,9 @@ class ListEncoder(Protocol):
 class ObjectEncoder(ListEncoder, Protocol):
     """A form of lists and of watch events."""
 
-    def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """Return one event of a watch."""
-        ...
+    def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes: ...
 
-    def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """Return a bookmark."""
-        ...
+    def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes: ...
 
     def as_first_event(self, line: bytes) -> bytes:
         """Return the form of an event that is the first of its watch."""
@@ -141,7 +128,6 @@ class Encoding:
     custom: bool = field(init=False)
     """True for a custom resource, which has the other dialect."""
     _type_meta: bytes = field(init=False, repr=False, compare=False)
-    """The beginning of an object with its type. Each event has it, so that it is encoded once."""
 
     def __post_init__(self) -> None:
         known = (self.resource.group, self.resource.kind) in _BUILT_IN_TYPES
@@ -151,7 +137,6 @@ class Encoding:
         object.__setattr__(self, "_type_meta", encode_json(head)[:-1] + b",")
 
     def encode_item(self, body: dict[str, Any]) -> bytes:
-        """Return an object as a list item."""
         if self.custom:
             return encode_json(body, sort_keys=True)
         rest = {
@@ -166,11 +151,10 @@ class Encoding:
         return item if self.custom else self._type_meta + item[1:]
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """Return one event of a watch."""
         return encode_watch_event(event, self.add_type_meta(stored.raw))
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """Return a bookmark: an object of the watched type with a resourceVersion alone."""
+        """Return an object of the watched type with a resourceVersion alone."""
         body: dict[str, Any] = {"metadata": build_bookmark_metadata(version, initial_events_end)}
         if self.custom:
             body |= {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
@@ -179,11 +163,9 @@ class Encoding:
         return encode_watch_event("BOOKMARK", self.add_type_meta(self.encode_item(body)))
 
     def as_first_event(self, line: bytes) -> bytes:
-        """Return the event unchanged."""
         return line
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
-        """Return a list, or one page of it."""
         joined = b",".join(stored.raw for stored in rows)
         kind = encode_json(f"{self.resource.kind}List")
         api_version = encode_json(self.resource.api_version)
@@ -197,7 +179,6 @@ class Encoding:
 
 
 def build_bookmark_metadata(version: int, initial_events_end: bool) -> dict[str, Any]:
-    """Return the metadata of a bookmark."""
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     if initial_events_end:
         metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
@@ -205,12 +186,7 @@ def build_bookmark_metadata(version: int, initial_events_end: bool) -> dict[str,
 
 
 def encode_watch_event(event: WatchEventType, object_json: bytes) -> bytes:
-    """Return one event of a watch.
-
-    Args:
-        event: the type of the event.
-        object_json: the object, with its type.
-    """
+    """Return one event of a watch; the object has its type."""
     return b'{"type":"%s","object":%s}\n' % (event.encode(), object_json)
 
 
@@ -230,39 +206,28 @@ def _sort_mapping(value: Any) -> Any:
 
 
 class StoredObject:
-    """One state of one object: its bytes, and its metadata, which most questions are about.
+    """One state of one object: its bytes, and its metadata, which most requests need.
 
-    The rest is decoded from the bytes when it is needed, so that many objects take little memory,
-    and the collector of Python's garbage has little to walk. The body and the metadata must not be
-    changed.
+    The rest is decoded when it is needed, so that many objects take little memory, and the garbage
+    collector has little to walk. The body and the metadata must not be changed.
     """
 
     __slots__ = ("_body", "encoding", "metadata", "raw", "version")
 
     def __init__(self, encoding: Encoding, body: JsonObject, version: int) -> None:
-        """Encode a state.
-
-        Args:
-            encoding: the encoding of the resource.
-            body: the object.
-            version: its resourceVersion.
-        """
         self.encoding = encoding
         self.version = version
         self.metadata: JsonObject = body["metadata"]
-        """The metadata."""
         self.raw = encoding.encode_item(body)
         """The bytes as a list item."""
         self._body: JsonObject | None = body
 
     @property
     def body(self) -> JsonObject:
-        """The object."""
         return self._body if self._body is not None else self.to_dict()
 
     @property
     def decoded(self) -> bool:
-        """True if the body is at hand."""
         return self._body is not None
 
     def keep_body(self) -> None:
@@ -270,7 +235,6 @@ class StoredObject:
         self._body = self.body
 
     def release_body(self) -> None:
-        """Keep the bytes and the metadata alone."""
         self._body = None
 
     def to_dict(self) -> JsonObject:
@@ -285,7 +249,6 @@ class StoredObject:
 
     @property
     def name(self) -> str:
-        """``metadata.name``."""
         name: str = self.metadata["name"]
         return name
 
@@ -297,7 +260,6 @@ class StoredObject:
 
     @property
     def uid(self) -> str:
-        """``metadata.uid``."""
         uid: str = self.metadata["uid"]
         return uid
 
@@ -316,7 +278,7 @@ class StoredObject:
 
 
 def encode_error_event(status: dict[str, Any]) -> bytes:
-    """Return the event that ends a watch with a ``v1.Status`` (recordings 43 and 61)."""
+    """Return the event that ends a watch with a ``v1.Status``."""
     return b'{"type":"ERROR","object":%s}\n' % encode_json(status)
 
 

@@ -1,8 +1,8 @@
 """Field labels: the fields of each resource by which a selector can select objects.
 
-A server supports few labels, and other ones for each resource: for built-in resources those of
-Kubernetes 1.37 (the ``AddFieldLabelConversionFunc`` of each group), for custom resources the
-``selectableFields`` of their definition. All other labels are answered with 400 (recording 22).
+A server supports few labels: for built-in resources those of Kubernetes 1.37 (the
+``AddFieldLabelConversionFunc`` of each group), for custom resources the ``selectableFields`` of
+their definition. All other labels are answered with 400.
 """
 
 from __future__ import annotations
@@ -55,23 +55,14 @@ _LABEL_PATHS: Mapping[str, tuple[str, ...]] = {
     "spec.host": ("spec.nodeName",),
     "status.podIPs": (),
 }
-"""The paths of the values of labels that are not paths themselves; the first value counts. The
-server accepts ``status.podIPs``, but has no value for the label."""
+"""The paths of labels that are not paths themselves; the first value counts. The server accepts
+``status.podIPs``, but has no value for the label."""
 _BOOLEAN_LABELS = ("spec.unschedulable", "spec.hostNetwork")
 _NUMERIC_LABELS = ("status.replicas", "status.successful")
 
 
 def check_field_label(encoding: Encoding, label: str, defined: Collection[str]) -> None:
-    """Check that a selector can have a field label.
-
-    Args:
-        encoding: the encoding of the resource.
-        label: the label.
-        defined: the selectable fields of the definition of a custom resource.
-
-    Raises:
-        BadRequest: the resource doesn't support the label.
-    """
+    """Raise ``BadRequest`` for a label that neither the resource nor its definition supports."""
     resource = encoding.resource
     own = defined if encoding.custom else _FIELD_LABELS.get(str(resource))
     if own is None and label not in (_NAME, _NAMESPACE):

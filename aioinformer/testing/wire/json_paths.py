@@ -25,8 +25,6 @@ _STEP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A JSON path."""
-
     text: str
 
     def __post_init__(self) -> None:

@@ -1,8 +1,7 @@
-"""Content negotiation: ``Accept``, ``Accept-Encoding`` and ``User-Agent`` of a request.
+"""Content negotiation: the headers ``Accept``, ``Accept-Encoding`` and ``User-Agent``.
 
-The headers are read as the API server reads them. Only JSON is written here, in the forms of
-``meta.k8s.io``. Other formats that a client prefers are skipped, and a request without any
-supported format is answered with 406.
+Only JSON is written here, in the forms of ``meta.k8s.io``. Other formats that a client prefers are
+skipped, and a request without any supported format is answered with 406.
 """
 
 from __future__ import annotations
@@ -40,11 +39,7 @@ _PARTIAL_METADATA, _PARTIAL_METADATA_LIST = "PartialObjectMetadata", "PartialObj
 
 
 def negotiate_list_form(accept: str, resource: Resource) -> ObjectForm:
-    """Return the form of a list.
-
-    Raises:
-        ServerError: 406, if no accepted format is supported.
-    """
+    """Return the form of a list, or raise ``ServerError``, 406."""
     for kind in _requested_kinds(accept):
         if kind in ("", "Table", _PARTIAL_METADATA_LIST):
             return "table" if kind == "Table" else "metadata" if kind else "whole"
@@ -54,11 +49,7 @@ def negotiate_list_form(accept: str, resource: Resource) -> ObjectForm:
 
 
 def negotiate_object_form(accept: str) -> Literal["whole", "metadata"]:
-    """Return the form of one object.
-
-    Raises:
-        ServerError: 406, if no accepted format is supported; 500 for the form of a list.
-    """
+    """Return the form of one object, or raise ``ServerError``: 406, 500 for the form of a list."""
     for kind in _requested_kinds(accept):
         if kind in ("", _PARTIAL_METADATA):
             return "metadata" if kind else "whole"
@@ -68,11 +59,7 @@ def negotiate_object_form(accept: str) -> Literal["whole", "metadata"]:
 
 
 def negotiate_watch_form(accept: str) -> ObjectForm:
-    """Return the form of the objects in a watch.
-
-    Raises:
-        ServerError: 406, if no accepted format is supported.
-    """
+    """Return the form of the objects in a watch, or raise ``ServerError``, 406."""
     for kind in _requested_kinds(accept):
         if kind in ("", "Table", _PARTIAL_METADATA):
             return "table" if kind == "Table" else "metadata" if kind else "whole"
@@ -99,7 +86,7 @@ def _requested_kinds(accept: str) -> Iterator[str]:
 
 @lru_cache(maxsize=PARSED_HEADERS)
 def _parse_accept(accept: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """Return the media types of an ``Accept`` with their parameters, by decreasing quality."""
+    """Return the media types with their parameters, by decreasing quality."""
     clauses: list[tuple[str, Mapping[str, str]]] = []
     for offer in accept.replace(" ", "").split(","):
         media_type, *pairs = offer.split(";")
@@ -136,16 +123,13 @@ def wants_aggregated(accept: str) -> bool:
 
 
 def accepts_gzip(headers: Mapping[str, str]) -> bool:
-    """Return True if the answer can be compressed.
-
-    The server doesn't understand a quality (``gzip;q=1``), and neither does this function.
-    """
+    """Return True for ``gzip``; the server doesn't understand a quality (``gzip;q=1``)."""
     offered = headers.get("Accept-Encoding", "").split(",")
     return any(offer.strip() == "gzip" for offer in offered)
 
 
 def wants_pretty(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-    """Return True if the answer is to be indented, for a person (recording 44)."""
+    """Return True if the answer is to be indented, for a person."""
     if asked := query.get("pretty"):
         return asked in ("1", "t", "T", "TRUE", "true", "True")
     return headers.get("User-Agent", "").startswith(_PRETTY_PRINTED_AGENTS)

@@ -4,9 +4,9 @@ A shard selector selects a part of a resource's objects by the hash of a metadat
 
     shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
 
-The selector is one such range, or several ranges joined by ``||``; recordings 54, 65 and 66. Error
-texts are those of apiserver's ``sharding/parser.go``, which parses CEL. The text for a selector
-that is no call of ``shardRange`` at all is plainer than CEL's.
+The selector is one such range, or several ranges joined by ``||``. Error texts are those of
+apiserver's ``sharding/parser.go``, which parses CEL. The text for a selector that is not a call of
+``shardRange`` at all is plainer than CEL's.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ _CALL_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorQuery:
-    """The selectors of a request, as text."""
-
     namespace: str | None = None
     """``None`` for all namespaces."""
     labels: str = ""
@@ -55,12 +53,7 @@ class ShardSelector:
 
     @classmethod
     def parse(cls, text: str) -> ShardSelector:
-        """Parse the selector of a request; an empty text selects everything.
-
-        Raises:
-            ServerFailure: the text is not a shard selector. The code is 500, not 400 (recording
-                66).
-        """
+        """Parse a selector; an empty text selects everything. Raise ``ServerFailure`` (500)."""
         if not text.strip():
             return cls()
         calls = [_parse_call(part) for part in text.split("||")]
@@ -73,7 +66,6 @@ class ShardSelector:
         return cls(first, tuple(limits for _, limits in calls))
 
     def matches(self, stored: StoredObject) -> bool:
-        """Return True if an object is in one of the ranges."""
         if not self.ranges:
             return True
         value = stored.uid if self.field.endswith("uid") else stored.namespace
@@ -91,7 +83,6 @@ class ShardSelector:
 
 
 def _parse_call(text: str) -> tuple[str, tuple[int, int]]:
-    """Return the field of a ``shardRange`` call, and its range."""
     found = _CALL_PATTERN.fullmatch(text)
     if found is None:
         raise _shard_error(f"expected shardRange() call or || operator, got {text.strip()!r}")
@@ -132,14 +123,14 @@ def _fnv1a(value: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A namespace (``None`` for all), a label selector, a field selector and a shard selector."""
+    """The parsed selectors of a request; ``namespace`` is ``None`` for all."""
 
     namespace: str | None = None
     labels: LabelSelector = field(default_factory=LabelSelector)
     fields: FieldSelector = field(default_factory=FieldSelector)
     shard: ShardSelector = field(default_factory=ShardSelector)
     _unrestricted: bool = field(init=False, repr=False, compare=False)
-    """True if every object is selected. A write asks each watch twice, so the answer is kept."""
+    """True if every object is selected. A write reads it twice for each watch."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_unrestricted", self.namespace is None and self.selects_all)
@@ -153,13 +144,7 @@ class Selection:
         sharding: bool,
         selectable_fields: Collection[str] = (),
     ) -> Selection:
-        """Parse the selectors of a request.
-
-        Args:
-            encoding: the encoding of the resource.
-            query: the selectors.
-            sharding: True to regard the shard selector.
-            selectable_fields: the selectable fields of the definition of a custom resource.
+        """Parse the selectors; regard the shard selector if ``sharding``.
 
         Raises:
             NotFound: the request names a namespace, but the resource is cluster-scoped.
@@ -192,7 +177,6 @@ class Selection:
         return not (self.labels or self.fields or self.shard)
 
     def matches(self, stored: StoredObject | None) -> bool:
-        """Return True if an object is selected; ``None`` is never selected."""
         if self._unrestricted:
             return stored is not None
         if stored is None or (self.namespace and stored.namespace != self.namespace):

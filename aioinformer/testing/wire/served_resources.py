@@ -1,8 +1,8 @@
 """The resources that a server serves, with their verbs, subresources and categories.
 
-``BUILT_IN_SERVED`` are the built-in resources as a kube-apiserver 1.36 serves them (recordings 01
-and 02), as far as the embedded server serves their parts. ``ServedResources`` finds a resource by
-the segments of a path: each request asks for one, so the search is an index, not a loop.
+``BUILT_IN_SERVED`` are the built-in resources as a kube-apiserver 1.36 serves them, as far as the
+embedded server serves their parts. Each request asks ``ServedResources`` for one by the segments of
+a path, so the search is an index, not a loop.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", 
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A part of each object of a resource, with a path of its own."""
-
     name: str
     verbs: tuple[str, ...]
     kind: tuple[str, str, str] | None = None
@@ -70,7 +68,6 @@ _SUBRESOURCES: Mapping[str, Subresource] = {
     "replicasets.apps": SCALE,
     "statefulsets.apps": SCALE,
 }
-"""The other subresources that are served here."""
 _ALL = frozenset(
     (
         *("pods", "replicationcontrollers", "services", "daemonsets.apps", "deployments.apps"),
@@ -88,21 +85,17 @@ _WITHOUT_DELETE_COLLECTION = frozenset({"namespaces"})
 
 @dataclass(frozen=True, slots=True)
 class ApiResource:
-    """A resource, and the ways in which a server serves it."""
-
     resource: Resource
     subresources: tuple[Subresource, ...] = ()
-    """In the order of discovery: alphabetical, but a custom resource's status is the first."""
+    """The parts in the order of discovery: alphabetical, but a custom status is the first."""
     categories: tuple[str, ...] = ()
     """The groups of resources for ``kubectl get``, such as ``all``."""
     verbs: tuple[str, ...] = VERBS
     built_in: bool = True
-    """False for a custom resource."""
     storage_version: str = ""
     """The version in which objects are stored; empty for the served version."""
 
     def subresource(self, name: str) -> Subresource | None:
-        """Return the subresource with this name, or ``None``."""
         return next((part for part in self.subresources if part.name == name), None)
 
 
@@ -166,7 +159,7 @@ class ServedResources:
             self._by_version.setdefault(resource.api_version, {})[resource.plural] = each
 
     def of_version(self, api_version: str) -> Mapping[str, ApiResource]:
-        """Return the resources of a group version by plural name; empty if there are none."""
+        """Return the resources by plural name; empty if there are none."""
         return self._by_version.get(api_version, {})
 
     def find(self, resource: Resource) -> ApiResource | None:

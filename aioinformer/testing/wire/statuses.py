@@ -1,9 +1,4 @@
-"""Errors of an API server: one function for each error, with the server's own texts.
-
-The texts and details are those of a kube-apiserver 1.36 (recordings 20 to 27, 34, 41, 53 and 61
-to 64; those of patches, applies and deletions are compared with the real server that the tests
-run). ``status_document`` is the ``v1.Status`` object that carries an error.
-"""
+"""Errors of an API server: one function for each error, with the texts of a kube-apiserver 1.36."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ def status_document(status: Status) -> dict[str, Any]:
     body |= {"status": "Failure", "message": status.message}
     if status.reason:
         body["reason"] = status.reason
-    # The server omits empty `details` in all but these errors (recording 26).
+    # The server omits empty `details` in all but these errors.
     if status.details or status.reason in ("NotFound", "Invalid"):
         body["details"] = dict(status.details)
     return body | {"code": status.code}
@@ -73,7 +68,6 @@ def _without_empty(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bad_request(message: str) -> ServerError:
-    """Return a 400 with this text."""
     return server_error(Status(400, "BadRequest", message))
 
 
@@ -84,15 +78,11 @@ def undeterminable_name(name: str) -> ServerError:
 
 
 def invalid_selector(error: InvalidSelector) -> ServerError:
-    """Return the error for a malformed selector (recording 21).
-
-    The first line of the parser's error is the server's text.
-    """
+    """Take the first line of the parser's error, which is the server's text."""
     return bad_request(str(error).partition("\n")[0])
 
 
 def unauthorized() -> ServerError:
-    """Return the error for a missing or wrong token (recording 24)."""
     return server_error(Status(401, "Unauthorized", "Unauthorized"))
 
 
@@ -109,16 +99,7 @@ def forbidden(
     part: str = "",
     user: str = ANONYMOUS,
 ) -> ServerError:
-    """Return the error of RBAC (recordings 25 and 40).
-
-    Args:
-        verb: the verb, such as ``list``.
-        resource: the resource.
-        namespace: the namespace; ``None`` for all, or for none.
-        name: the name of the object, if the request names one.
-        part: the subresource; empty for the object itself.
-        user: the name of the user.
-    """
+    """Return the error of RBAC; ``part`` is the subresource, or empty."""
     where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
     shown = f' "{name}"' if name else ""
     target = f"{resource.plural}/{part}" if part else resource.plural
@@ -130,54 +111,43 @@ def forbidden(
 
 
 def forbidden_path(verb: str, path: str, user: str = ANONYMOUS) -> ServerError:
-    """Return the error of RBAC for a path that names no object."""
     message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
     return server_error(Status(403, "Forbidden", message))
 
 
 def object_not_found(resource: Resource, name: str) -> ServerError:
-    """Return the error for an object that doesn't exist (recording 27)."""
     message = f'{resource} "{name}" not found'
     return server_error(Status(404, "NotFound", message, _details(resource, name)))
 
 
 def resource_not_found() -> ServerError:
-    """Return the error for an unknown resource of a served group version (recording 26)."""
+    """Return the error for an unknown resource of a served group version."""
     message = "the server could not find the requested resource"
     return server_error(Status(404, "NotFound", message))
 
 
 def page_not_found() -> ServerError:
-    """Return the error for an unknown group version: plain text (recording 53).
-
-    A group version without built-in resources becomes unknown with its last custom resource.
-    """
+    """Return the error for an unknown group version, in plain text."""
     return server_error(Status(404, "", "404 page not found"))
 
 
 def not_served(api_version: str) -> ServerError:
-    """Return the error for a resource that isn't served, by its group version."""
     return resource_not_found() if api_version in _BUILT_IN_VERSIONS else page_not_found()
 
 
 def method_not_allowed() -> ServerError:
-    """Return the error for a verb that a resource doesn't have."""
     message = "the server does not allow this method on the requested resource"
     return server_error(Status(405, "MethodNotAllowed", message))
 
 
 def unsupported_media_type(accepted: str) -> ServerError:
-    """Return the error for a body in a format that isn't read here."""
     unknown = "the body of the request was in an unknown format"
     message = f"{unknown} - accepted media types include: {accepted}"
     return server_error(Status(415, "UnsupportedMediaType", message))
 
 
 def protobuf_body(accepted: str) -> ServerError:
-    """Return the error for a body in protobuf, with the settings of clients that send JSON.
-
-    A real server reads protobuf for built-in types.
-    """
+    """Name the settings of clients that send JSON; a real server reads protobuf."""
     error = unsupported_media_type(accepted)
     advice = (
         " (this test server reads no protobuf: set rest.Config.ContentType to application/json "
@@ -187,7 +157,7 @@ def protobuf_body(accepted: str) -> ServerError:
 
 
 def unrecognized_body(kind: str, reason: str, body: bytes) -> ServerError:
-    """Return the error for a body that is no object, or has no kind."""
+    """Return the error for a body that is not an object, or lacks a kind."""
     start, rest = body[:30], " ..." if len(body) > 30 else ""
     shown = start.decode(errors="replace") if start.startswith(b"{") else start.hex()
     expected = f"must be of type {kind}"
@@ -196,13 +166,11 @@ def unrecognized_body(kind: str, reason: str, body: bytes) -> ServerError:
 
 
 def body_too_large(limit: int) -> ServerError:
-    """Return the error for a body that is longer than a server reads."""
     message = f"Request entity too large: limit is {limit}"
     return server_error(Status(413, "RequestEntityTooLarge", message))
 
 
 def not_acceptable(offered: str) -> ServerError:
-    """Return the error for an ``Accept`` without any format that is written here."""
     return _not_acceptable(f"only the following media types are accepted: {offered}")
 
 
@@ -231,17 +199,12 @@ def strict_decoding(resource: Resource, errors: Sequence[str]) -> ServerError:
 
 
 def strict_decoding_of_patch(patched: str, errors: Sequence[str]) -> ServerError:
-    """Return the error for a strictly validated patch.
-
-    Args:
-        patched: the patched object as JSON, which the server shows.
-        errors: the texts for its fields.
-    """
+    """``patched`` is the patched object as JSON, which the server shows."""
     return _invalid_patch(patched, _strict_error(errors))
 
 
 def invalid_patch(patched: Mapping[str, Any], error: str) -> ServerError:
-    """Return the error for a patch whose result is no object."""
+    """Return the error for a patch whose result is not an object."""
     return _invalid_patch(msgspec.json.encode(patched, order="sorted").decode(), error)
 
 
@@ -277,7 +240,6 @@ def untyped_configuration(
 
 
 def already_exists(resource: Resource, name: str) -> ServerError:
-    """Return the error for a creation of an object that exists."""
     message = f'{resource} "{name}" already exists'
     return server_error(Status(409, "AlreadyExists", message, _details(resource, name)))
 
@@ -314,7 +276,6 @@ def delete_conflict(
 def invalid(
     kind: str, name: str, field: str, reason: str, text: str, *, group: str = ""
 ) -> ServerError:
-    """Return the error for one invalid field (recording 34)."""
     causes = [{"reason": reason, "message": text, "field": field}]
     return invalid_fields(kind, name, causes, group=group)
 
@@ -327,15 +288,9 @@ def invalid_fields(
     group: str = "",
     repeated: int = 1,
 ) -> ServerError:
-    """Return the error for invalid fields: each cause has reason, message and field.
+    """Each cause has reason, message and field.
 
-    Args:
-        kind: the kind of the object.
-        name: the name of the object.
-        causes: the causes.
-        group: the group of the kind.
-        repeated: the number of validations that find the causes. The details have them as often,
-            the message once.
+    ``repeated`` validations find the causes: the details have them as often, the message once.
     """
     qualified = f"{kind}.{group}" if group else kind
     details = {"name": name, "group": group, "kind": kind, "causes": [*causes] * repeated}
@@ -344,23 +299,21 @@ def invalid_fields(
 
 
 def _list_causes(causes: Sequence[Mapping[str, str]]) -> str:
-    """Return the texts of causes, in brackets if there are several."""
     texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def invalid_option(field: str, text: str) -> ServerError:
-    """Return the error for a forbidden combination of query parameters (recording 34)."""
+    """Return the error for a forbidden combination of query parameters."""
     return _invalid_list_options(_forbidden_cause(field, text))
 
 
 def unsupported_option(field: str, value: str, known: tuple[str, ...]) -> ServerError:
-    """Return the error for a query parameter with an unknown value."""
     return _invalid_list_options(_unsupported_cause(field, value, known))
 
 
 def invalid_watch_list_match(match: str) -> ServerError:
-    """Return the error for a WatchList without its ``resourceVersionMatch`` (recording 34)."""
+    """Return the error for a WatchList without its ``resourceVersionMatch``."""
     name, required = "resourceVersionMatch", "NotOlderThan"
     causes = [_forbidden_cause(name, f"sendInitialEvents requires setting {name} to {required}")]
     if match:
@@ -391,14 +344,12 @@ def missing_replicas(path: str) -> ServerError:
 
 
 def internal_error(text: str) -> ServerError:
-    """Return the error for a failure of the server itself."""
     details = {"causes": [{"message": text}]}
     message = f"Internal error occurred: {text}"
     return server_error(Status(500, "InternalError", message, details))
 
 
 def disruption_budget_violated(name: str, status: Mapping[str, Any]) -> ServerError:
-    """Return the error for an eviction that a disruption budget doesn't allow."""
     needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
     text = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
     message = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -407,7 +358,6 @@ def disruption_budget_violated(name: str, status: Mapping[str, Any]) -> ServerEr
 
 
 def several_disruption_budgets() -> ServerError:
-    """Return the error for an eviction of a pod that several budgets protect."""
     message = (
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
         "support."
@@ -419,13 +369,7 @@ def several_disruption_budgets() -> ServerError:
 
 
 def undecodable_patch(found: object, wanted: str, *, field: str = "") -> ServerError:
-    """Return the error for a patch whose JSON has the wrong type.
-
-    Args:
-        found: the value.
-        wanted: the type that Go expects.
-        field: the field of a Go struct with the value; empty for the whole patch.
-    """
+    """Return the error for a patch, or a field of it, whose JSON has the wrong type."""
     name = _GO_NAMES.get(type(found), "number")
     place = f"struct field {field}" if field else "value"
     return bad_request(
@@ -440,11 +384,7 @@ def failed_patch() -> ServerError:
 
 
 def apply_conflict(conflicts: Mapping[str, Sequence[str]]) -> ServerError:
-    """Return the error for an apply to fields of other managers.
-
-    Args:
-        conflicts: the fields by manager, both as the server writes them.
-    """
+    """Return the error for an apply to fields of other managers, as the server writes them."""
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
         for manager, fields in conflicts.items()
@@ -461,7 +401,6 @@ def apply_conflict(conflicts: Mapping[str, Sequence[str]]) -> ServerError:
 
 
 def immutable_uid(resource: Resource, name: str, uid: str) -> ServerError:
-    """Return the error for a patch that changes an object's uid."""
     text = f'Invalid value: "{uid}": field is immutable'
     return _invalid_twice(resource, name, "metadata.uid", "FieldValueInvalid", text)
 

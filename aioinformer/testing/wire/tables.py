@@ -1,13 +1,10 @@
 """The forms of objects in ``meta.k8s.io``: metadata alone, and tables for people.
 
 ``Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`` asks for metadata, and
-its singular for the metadata of one object or of a watch's objects (recordings 19 and 32). Both
-forms are Go structs for every resource, so there is one dialect.
-
-``Accept: application/json;as=Table;g=meta.k8s.io;v=v1`` asks for a table. A server prints each
-built-in type in its own way. Here pods (recording 28) and Deployments have their columns, and every
-other resource has those of a custom resource whose definition names none: name and age. Every event
-of a watch is a table of one row, and only the first one has the column definitions.
+its singular for the metadata of one object or of a watch's objects. ``as=Table`` asks for a table.
+A server prints each built-in type in its own way. Here pods and Deployments have their columns, and
+every other resource has those of a custom resource whose definition names none: name and age. Every
+event of a watch is a table of one row, and only the first one has the column definitions.
 """
 
 from __future__ import annotations
@@ -47,10 +44,8 @@ __all__ = [
 ]
 
 META_API_VERSION = "meta.k8s.io/v1"
-"""The group version of these forms."""
 
 ObjectForm: TypeAlias = Literal["whole", "metadata", "table"]
-"""The form of objects: whole, their metadata alone, or a table for people."""
 
 Include: TypeAlias = Literal["Metadata", "Object", "None"]
 """The part of an object beside its cells in a table: the query parameter ``includeObject``."""
@@ -63,7 +58,6 @@ def make_encoder(
     clock: Callable[[], dt.datetime],
     columns: tuple[PrinterColumn, ...] = (),
 ) -> ObjectEncoder:
-    """Return the encoder of a resource's objects in a form."""
     if form == "table":
         return TableEncoder(encoding, clock, include, columns)
     return encoding if form == "whole" else MetadataEncoder()
@@ -77,27 +71,22 @@ class MetadataEncoder:
     """Objects as ``PartialObjectMetadata``, the same for all resources."""
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """Return one event of a watch."""
         return encode_watch_event(event, encode_json(partial_object_metadata(stored.metadata)))
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """Return a bookmark."""
         metadata = build_bookmark_metadata(version, initial_events_end)
         return encode_watch_event("BOOKMARK", encode_json(partial_object_metadata(metadata)))
 
     def as_first_event(self, line: bytes) -> bytes:
-        """Return the event unchanged."""
         return line
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
-        """Return a list, or one page of it."""
         head = {"kind": "PartialObjectMetadataList", "apiVersion": META_API_VERSION}
         items = [partial_object_metadata(stored.metadata) for stored in rows]
         return encode_document(head | {"metadata": list_meta.to_dict(), "items": items})
 
 
 def partial_object_metadata(metadata: JsonObject) -> JsonObject:
-    """Return the ``PartialObjectMetadata`` of an object."""
     head = {"kind": "PartialObjectMetadata", "apiVersion": META_API_VERSION}
     return head | {"metadata": order_metadata(metadata)}
 
@@ -196,27 +185,23 @@ _DEPLOYMENT_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TableEncoder:
-    """Objects of one resource as tables."""
-
     encoding: Encoding
     clock: Callable[[], dt.datetime]
-    """Returns the time to which ages are counted."""
+    """The time to which ages are counted."""
     include: Include = "Metadata"
     columns: tuple[PrinterColumn, ...] = ()
     """The columns of a custom resource; without any, the age is the only one."""
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
-        """Return a list, or one page of it."""
         printed = [self._build_row(stored) for stored in rows]
         return encode_document(_build_table(list_meta.to_dict(), self._columns, printed))
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
-        """Return one event of a watch."""
         version = stored.metadata["resourceVersion"]
         return _encode_table_event(event, version, self._build_row(stored))
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
-        """Return a bookmark: a row with empty cells, whose object has the annotation."""
+        """Return a row with empty cells, whose object has the annotation."""
         metadata = build_bookmark_metadata(version, initial_events_end)
         shown: Any = None
         if self.include == "Object":
@@ -339,7 +324,7 @@ _NO_VALUE = "<none>"
 
 
 def _pod_cells(body: JsonObject) -> list[str]:
-    """Return the cells of a pod besides name and age (a part of kubernetes' ``printPod``)."""
+    """Return the cells besides name and age (a part of kubernetes' ``printPod``)."""
     spec, status = _as_mapping(body.get("spec")), _as_mapping(body.get("status"))
     containers = [_as_mapping(each) for each in _as_list(status.get("containerStatuses"))]
     ready = sum(bool(each.get("ready")) for each in containers)
@@ -373,7 +358,7 @@ def _readiness_gates(spec: JsonObject, status: JsonObject) -> str:
 
 
 def _deployment_cells(body: JsonObject) -> list[Any]:
-    """Return the cells of a Deployment besides name and age (kubernetes' ``printDeployment``)."""
+    """Return the cells besides name and age (kubernetes' ``printDeployment``)."""
     spec, status = _as_mapping(body.get("spec")), _as_mapping(body.get("status"))
     template = _as_mapping(_as_mapping(spec.get("template")).get("spec"))
     containers = [_as_mapping(each) for each in _as_list(template.get("containers"))]

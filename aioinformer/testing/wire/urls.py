@@ -17,24 +17,18 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath:
-    """The target of a request."""
-
     resource: Resource
     namespace: str | None = None
     name: str = ""
     """Empty for the collection."""
     part: str = MAIN
-    """The name of a subresource, such as ``status``, or ``main`` for the object itself."""
+    """A subresource, such as ``status``, or ``main`` for the object itself."""
     watched: bool = False
     """True for the old form of a watch, ``/api/v1/watch/...``, with or without a name."""
 
     @classmethod
     def parse(cls, path: str, served: ServedResources) -> ResourcePath:
         """Parse a decoded URL path.
-
-        Args:
-            path: the path.
-            served: the resources that are served.
 
         Raises:
             NotFound: no such resource; in plain text if its whole group version is unknown.
@@ -84,7 +78,6 @@ def _has_wrong_scope(resource: Resource, namespace: str | None, name: str) -> bo
 
 
 def _split_group_version(path: str) -> tuple[str, list[str]]:
-    """Return the group version, and the segments after it."""
     match path.strip("/").split("/"):
         case ["api", version, *rest]:
             return version, rest
@@ -95,10 +88,7 @@ def _split_group_version(path: str) -> tuple[str, list[str]]:
 
 
 def _split_namespace(segments: list[str]) -> tuple[str | None, list[str]]:
-    """Return the namespace, and the segments after it.
-
-    ``namespaces/web`` alone is an object, and ``namespaces/web/status`` is its subresource.
-    """
+    """``namespaces/web`` alone is an object, and ``namespaces/web/status`` is its subresource."""
     match segments:
         case ["namespaces", namespace, plural, *rest] if plural != "status":
             return namespace, [plural, *rest]

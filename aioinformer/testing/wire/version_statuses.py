@@ -1,7 +1,6 @@
 """Errors about resource versions and continue tokens, with the server's own texts.
 
-A list or watch asks for a state by its version. The errors say that this state is not reached yet,
-is forgotten, or never was (recordings 20, 23, 41, 43 and 61 to 64).
+The requested state is not reached yet, is forgotten, or never was.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ _INCONSISTENT_CONTINUE = (
 
 
 def malformed_version(text: str, *, for_watch: bool) -> ServerError:
-    """Return the error for a resourceVersion that is not a number (recording 41).
-
-    The code is 400 for a list and 500 for a watch.
-    """
+    """Return the error for a version that is not a number: 400 for a list, 500 for a watch."""
     parsing = f'strconv.ParseUint: parsing "{text}": invalid syntax'
     message = f'resourceVersion: Invalid value: "{text}": {parsing}'
     if for_watch:
@@ -31,7 +27,7 @@ def malformed_version(text: str, *, for_watch: bool) -> ServerError:
 
 
 def too_large_version(version: int, current: int) -> ServerError:
-    """Return the error for a resourceVersion that is not reached yet (recording 20)."""
+    """Return the error for a resourceVersion that is not reached yet."""
     text = "Too large resource version"
     cause = {"reason": "ResourceVersionTooLarge", "message": text}
     return server_error(
@@ -46,27 +42,23 @@ def too_large_version(version: int, current: int) -> ServerError:
 
 
 def too_old_version(version: int, oldest: int) -> ServerError:
-    """Return the error for a watch from a forgotten version (recordings 61 and 64)."""
+    """Return the error for a watch from a forgotten version."""
     return server_error(Status(410, "Expired", f"too old resource version: {version} ({oldest})"))
 
 
 def expired_version() -> ServerError:
-    """Return the error for a list at exactly a forgotten resourceVersion (recording 63)."""
+    """Return the error for a list at exactly a forgotten resourceVersion."""
     message = "The resourceVersion for the provided list is too old."
     return server_error(Status(410, "Expired", message))
 
 
 def expired_token(fresh: str) -> ServerError:
-    """Return the error for a continue token of a forgotten snapshot (recording 62).
-
-    Args:
-        fresh: a token with which the client can list the rest without that snapshot.
-    """
+    """Return the error for a token of a forgotten snapshot; ``fresh`` lists the rest."""
     return server_error(Status(410, "Expired", _INCONSISTENT_CONTINUE, continue_token=fresh))
 
 
 def unsupported_watch_list() -> ServerError:
-    """Return the error of a storage that can't serve a WatchList (recording 43)."""
+    """Return the error for a storage that can't serve a WatchList."""
     message = (
         "a watch stream was requested by the client but the required storage feature "
         "RequestWatchProgress is disabled"
@@ -75,5 +67,5 @@ def unsupported_watch_list() -> ServerError:
 
 
 def invalid_token(reason: str) -> ServerError:
-    """Return the error for a continue token that this server didn't make (recording 23)."""
+    """Return the error for a continue token that this server didn't make."""
     return statuses.bad_request(f"invalid continue token: continue key is not valid: {reason}")

@@ -16,7 +16,6 @@ import yaml
 __all__ = ["YAML", "decode_yaml"]
 
 YAML = "application/yaml"
-"""The media type of YAML bodies."""
 
 _TAG = "tag:yaml.org,2002:"
 _TRUE, _FALSE = ("y", "yes", "on", "true"), ("n", "no", "off", "false")
@@ -43,7 +42,6 @@ def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
 
 
 def _set_scalars() -> None:
-    """Give the loader the scalars of Go's library in the place of PyYAML's."""
     replaced = (f"{_TAG}bool", f"{_TAG}int", f"{_TAG}float", f"{_TAG}timestamp")
     kept = cast("Mapping[str, list[tuple[str, Any]]]", yaml.SafeLoader.yaml_implicit_resolvers)
     _GoLoader.yaml_implicit_resolvers = {

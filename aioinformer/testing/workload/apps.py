@@ -12,16 +12,10 @@ from aioinformer.testing.workload.rollouts import complete_status
 __all__ = ["create_apps"]
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""The namespaces that every cluster has."""
 
 
 def create_apps(cluster: Cluster, pods: int) -> None:
-    """Create the nodes, and the applications that ``pods`` pods belong to.
-
-    Args:
-        cluster: the cluster to write to.
-        pods: the approximate number of pods; the replicas of the Deployments add up to it.
-    """
+    """Create the nodes, and applications whose Deployments have about ``pods`` replicas in sum."""
     for number, name in enumerate(NODES):
         cluster.create("nodes", _node(name, zone=f"z{number % 3 + 1}"))
     for name in (*SYSTEM_NAMESPACES, *sorted({app.namespace for app in APPS})):

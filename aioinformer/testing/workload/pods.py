@@ -1,8 +1,7 @@
 """Bodies of pods: 2 to 3 kB each, as in the cluster of a small web shop.
 
-A pod is created like a pod of a Deployment. Then the pod is assigned to a node, runs, becomes ready
-or not ready, restarts, and ends. Each of these steps is a function that takes a body and returns
-the next body.
+A pod is created like a pod of a Deployment, is assigned to a node, runs, becomes ready or not
+ready, restarts, and ends. Each of these steps is a function from body to body.
 """
 
 from __future__ import annotations
@@ -35,15 +34,13 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application that runs as many pods."""
-
     namespace: str
     name: str
     revision: str
     """The hash of its ReplicaSet."""
     port: int
     weight: int
-    """The share of the pods that belong to the application, relative to the other weights."""
+    """The share of the pods, relative to the other weights."""
 
 
 APPS = (
@@ -102,7 +99,6 @@ def create_pod(app: App, random: Random) -> PodBody:
 
 
 def pod_template(app: App) -> PodBody:
-    """Return the template of an application's pods in its Deployment."""
     labels = {name: text for name, text in _labels(app).items() if name != "pod-template-hash"}
     return {"metadata": {"labels": labels}, "spec": {"containers": [_container(app)]}}
 
@@ -166,7 +162,6 @@ def assign_node(pod: PodBody, node: str, timestamp: str) -> PodBody:
 
 
 def start_pod(pod: PodBody, address: str, timestamp: str) -> PodBody:
-    """Return the pod, running and ready."""
     container = pod["spec"]["containers"][0]
     state = {
         "name": container["name"],
@@ -193,7 +188,6 @@ def start_pod(pod: PodBody, address: str, timestamp: str) -> PodBody:
 
 
 def toggle_ready(pod: PodBody, timestamp: str) -> PodBody:
-    """Return the pod with the opposite readiness."""
     container: Mapping[str, Any] = pod["status"]["containerStatuses"][0]
     ready = not is_ready(pod)
     return _with_status(
@@ -204,13 +198,11 @@ def toggle_ready(pod: PodBody, timestamp: str) -> PodBody:
 
 
 def is_ready(pod: PodBody) -> bool:
-    """Return True if the pod has run and its Ready condition is true."""
     last = pod["status"].get("conditions", [{}])[-1]
     return (last.get("type"), last.get("status")) == ("Ready", "True")
 
 
 def restart_pod(pod: PodBody, timestamp: str) -> PodBody:
-    """Return the pod after a restart of its container."""
     container: Mapping[str, Any] = pod["status"]["containerStatuses"][0]
     restarted = {
         "restartCount": container["restartCount"] + 1,
@@ -242,7 +234,6 @@ def end_pod(pod: PodBody, phase: str, timestamp: str) -> PodBody:
 
 
 def _change_ready(pod: PodBody, ready: bool, reason: str, timestamp: str) -> list[PodBody]:
-    """Return the conditions with another Ready condition, which names a reason if it is false."""
     *others, _ = pod["status"]["conditions"]
     condition = _make_condition("Ready", str(ready), timestamp)
     return [*others, condition if ready else condition | {"reason": reason}]

@@ -1,8 +1,7 @@
 """The rollouts of Deployments, as the controller of a cluster would report them.
 
-The embedded server runs no controllers, so that no status of a Deployment would ever change. Here
-each step brings every rollout forward by a quarter of its pods: a pod is created in one step and
-available in the next. No pods are written.
+The embedded server runs no controllers. Each step brings every rollout forward by a quarter of its
+pods: a pod is created in one step and available in the next. No pods are written.
 """
 
 from __future__ import annotations
@@ -22,17 +21,16 @@ DEPLOYMENTS = "deployments.apps"
 
 
 class DeploymentRollouts:
-    """The status of all Deployments of a cluster. The caller owns the clock."""
+    """The status of all Deployments of a cluster; ``clock`` gives the time in conditions."""
 
     def __init__(
         self, cluster: Cluster, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        """Write to ``cluster``, with the time of ``clock`` in conditions."""
         self._cluster = cluster
         self._clock = clock
         self._templates: dict[str, str] = {}
-        """The newest template that was seen of each Deployment, by uid: another one begins a
-        rollout, and another number of replicas does not."""
+        """The newest template of each Deployment, by uid: another one begins a rollout, and another
+        number of replicas does not."""
         self._ended: dict[str, str] = {}
         """The version in which each Deployment had nothing to do, by uid."""
 
@@ -82,7 +80,6 @@ class DeploymentRollouts:
 
 
 def complete_status(replicas: int, *, generation: int, now: datetime) -> dict[str, Any]:
-    """Return the status of a Deployment whose rollout is complete."""
     counts = _next_counts(replicas, replicas, replicas)
     conditions = _conditions({}, counts, replicas, now)
     return {"observedGeneration": generation, **counts, "conditions": conditions}
@@ -91,8 +88,8 @@ def complete_status(replicas: int, *, generation: int, now: datetime) -> dict[st
 def _next_counts(updated: int, existing: int, replicas: int) -> dict[str, int]:
     """Return the numbers of pods after one step.
 
-    The pods that were updated before are available now. As many old pods stay as the new ones
-    don't replace yet.
+    The pods that were updated before are available now. As many old pods stay as the new ones don't
+    replace yet.
     """
     created = min(max(1, -(-replicas // STEPS)), replicas - updated)
     old = max(0, min(existing - updated, replicas - updated - created))

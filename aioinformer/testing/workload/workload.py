@@ -1,7 +1,4 @@
-"""A stream of writes to the pods of a cluster: pods are created, change and are deleted.
-
-The same seed gives the same writes. The caller decides the number of writes a second and the end.
-"""
+"""A stream of writes to the pods of a cluster: pods are created, change and are deleted."""
 
 from __future__ import annotations
 
@@ -32,19 +29,18 @@ CREATE_SHARE = 0.15
 share deletes a pod. The other writes are updates, as in a real cluster."""
 
 PENDING_UPDATE_SHARE = 0.5
-"""The share of updates that go to a pod that does not run yet. A pod needs two updates to run, and
-15 of 100 writes create a pod, so few pods wait at any time."""
+"""The share of updates that go to a pod that does not run yet. A pod needs two of them to run, so
+that few pods wait at any time."""
 
 UNREADY_LIMIT = 0.02
-"""The share of pods that may stay unready while they run. While more of them are unready, the
-updates that don't go to a pending pod go to the pod that became unready first."""
+"""The share of pods that may stay unready while they run. Above it, the updates that don't go to a
+pending pod go to the pod that became unready first."""
 
 INITIAL_RUNNING_SHARE = 0.95
-"""The share of running pods among the pods created at the start."""
 
 
 class PodWorkload:
-    """A generator of writes that fills a cluster with pods and changes the pods."""
+    """A generator of writes that fills a cluster with pods and changes them."""
 
     def __init__(
         self,
@@ -56,20 +52,15 @@ class PodWorkload:
     ) -> None:
         """Prepare writes to ``cluster``; ``populate`` and ``step`` make them.
 
-        Args:
-            cluster: the cluster to write to.
-            objects: the approximate number of pods to keep.
-            seed: the seed of every random choice.
-            clock: the source of the timestamps in a pod's status.
+        The same ``seed`` gives the same writes, with about ``objects`` pods. The caller decides the
+        rate and the end. ``clock`` gives the timestamps in a pod's status.
         """
         self._cluster = cluster
         self._objects = objects
         self._random = Random(seed)
         self._clock = clock
         self._keys: list[tuple[str, str]] = []
-        """The namespace and name of every existing pod."""
         self._key_set: set[tuple[str, str]] = set()
-        """The same keys as a set, for membership tests."""
         self._pending: deque[tuple[str, str]] = deque()
         """The pods that do not run yet, and some that were deleted before they ran."""
         self._unready: OrderedDict[tuple[str, str], None] = OrderedDict()

@@ -7,8 +7,7 @@ from aioinformer.testing.workload.workload import PodWorkload
 __all__ = ["WriteRate"]
 
 MAX_SECONDS_AT_ONCE = 0.1
-"""The most seconds of writes that one call makes up for. After a pause of the process, the other
-writes are left out: they would block the event loop."""
+"""The most seconds of writes that one call makes up for: more would block the event loop."""
 
 
 class WriteRate:

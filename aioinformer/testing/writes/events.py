@@ -25,12 +25,10 @@ _CORE_NAMES = {new: old for old, new in _NAMES.items()}
 
 
 def from_core(body: JsonObject) -> JsonObject:
-    """Return an Event of core/v1 as one of events.k8s.io/v1."""
     renamed = {_NAMES.get(name, name): value for name, value in body.items()}
     return renamed | {"apiVersion": "events.k8s.io/v1"}
 
 
 def to_core(body: JsonObject) -> JsonObject:
-    """Return an Event of events.k8s.io/v1 as one of core/v1."""
     renamed = {_CORE_NAMES.get(name, name): value for name, value in body.items()}
     return renamed | {"apiVersion": "v1"}

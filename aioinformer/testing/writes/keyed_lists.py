@@ -1,9 +1,8 @@
 """The keyed lists and the sets of an applied configuration: no key and no value occurs twice.
 
 A server checks so with the schema of the type (structured-merge-diff, ``typed/validate.go``). Here
-the keyed lists are those of ``server_side_apply``. An item without its key has the key ``""``,
-which is the default of such fields. The rules of single types, by which each container needs a
-name, are left out.
+the keyed lists are those of ``server_side_apply``. An item without its key has the key ``""``. The
+rules of single types, by which each container needs a name, are left out.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ __all__ = ["check_keyed_lists"]
 
 
 def check_keyed_lists(encoding: Encoding, config: Mapping[str, Any]) -> None:
-    """Check the keyed lists and sets of an applied configuration.
-
-    Raises:
-        ServerFailure: two items have one key, or an item can't have a key. The code is 500.
-    """
+    """Raise ``ServerFailure``, 500, if two items have one key, or an item can't have a key."""
     texts = [*_iterate_errors((), config, custom=encoding.custom)]
     if texts:
         raise statuses.untyped_configuration(encoding.resource, config["metadata"], texts)

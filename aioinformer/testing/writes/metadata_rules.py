@@ -1,8 +1,7 @@
 """Rules for metadata: names, labels, annotations, owner references and finalizers.
 
-The rules and their texts are those of apimachinery's ``ValidateObjectMeta``. A server applies them
-to every resource; only the rule for names depends on the resource. All causes are collected, since
-a server names all of them in one answer.
+The rules and their texts are those of apimachinery's ``ValidateObjectMeta``; only the rule for
+names depends on the resource. A server names all causes in one answer.
 """
 
 from __future__ import annotations
@@ -50,11 +49,9 @@ _VALUE_TEXT = (
 )
 
 CHECKED_TEXTS = 4096
-"""Namespaces, keys and values of labels whose checks are remembered, since most objects have the
-same ones."""
+"""Namespaces, keys and values of labels whose checks are remembered: most objects have the same."""
 UPDATE_VALIDATIONS = 3
-"""The number of validations of a custom resource's update that find a cause, each of which adds it
-to the details."""
+"""Validations of a custom resource's update, each of which adds a cause to the details."""
 
 _LABEL_NAMES = frozenset({"namespaces", "services"})
 """The resources whose names are DNS labels."""
@@ -64,11 +61,7 @@ _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
 
 def check_created_metadata(resource: Resource, metadata: Mapping[str, Any]) -> None:
-    """Check the metadata of a new object, whose name is already generated.
-
-    Raises:
-        Invalid: a rule is broken. The error names all broken rules.
-    """
+    """Raise ``Invalid`` with all rules that a new object breaks; its name is already generated."""
     causes = [*_name_causes(resource, metadata), *_shared_causes(metadata)]
     _raise_invalid(resource, metadata.get("name") or "", causes)
 
@@ -76,11 +69,7 @@ def check_created_metadata(resource: Resource, metadata: Mapping[str, Any]) -> N
 def check_updated_metadata(
     resource: Resource, metadata: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> None:
-    """Check the metadata of the next state of an object, in which the name is unchanged.
-
-    Raises:
-        Invalid: a rule is broken. The error names all broken rules.
-    """
+    """Raise ``Invalid`` with all rules that the next state breaks; its name is unchanged."""
     # A stored object passed the same rules, so that only what a write changes needs a check.
     changed = {
         name: value

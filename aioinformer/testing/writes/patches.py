@@ -1,19 +1,13 @@
 """Patches of a body: JSON patch, merge patch and strategic merge patch.
 
-A ``BodyPatch`` returns the changed copy of a body, and knows neither the storage nor the rules
-of objects; the result is checked later, like the body of an update.
-
 JSON patch (RFC 6902) departs from the RFC where the API server's library does: ``replace`` and
 ``copy`` read a missing member as ``null``, an index can count from the end, and ``1`` is not
-``1.0``. Every failed operation is answered with the same error, which doesn't name the operation.
+``1.0``. Every failed operation is answered with the same error.
 
-Strategic merge patch is the default of kubectl and of the generated clients. Such a patch merges
-some lists item by item, by a key of their items. The API server takes the keys from its Go structs,
-so only built-in kinds have them. Here they are a table of list names, since one name nearly always
-means one thing. Two parts are not implemented: ``$setElementOrder`` is ignored, so new items come
-last, and lists that the table lacks are replaced, as lists without a merge key are. Source:
-apimachinery's strategicpatch package (``mergeMap``, ``mergeSlice``), and the ``patchMergeKey`` tags
-in k8s.io/api.
+Strategic merge patch merges some lists item by item, by a key that the API server takes from its Go
+structs, so only built-in kinds have them. Here they are a table of list names, since one name
+nearly always means one thing. ``$setElementOrder`` is ignored, so new items come last. Source:
+apimachinery's strategicpatch package, and the ``patchMergeKey`` tags in k8s.io/api.
 """
 
 from __future__ import annotations
@@ -32,14 +26,8 @@ __all__ = ["BodyPatch", "JsonPatch", "MergePatch", "StrategicMergePatch", "apply
 
 
 class BodyPatch(Protocol):
-    """A change of a body."""
-
     def apply(self, body: JsonObject) -> JsonObject:
-        """Return the changed body. ``body`` itself stays unchanged.
-
-        Raises:
-            ServerError: the patch can't be applied.
-        """
+        """Return the changed body, not ``body`` itself; raise ``ServerError`` on failure."""
         ...
 
 
@@ -53,16 +41,12 @@ class MergePatch:
     patch: Mapping[str, Any]
 
     def apply(self, body: JsonObject) -> JsonObject:
-        """Return the body merged with the patch."""
         merged: JsonObject = apply_merge_patch(body, self.patch)
         return merged
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """Return ``target`` merged with a patch: objects are merged, ``null`` removes a member.
-
-    Unchanged parts are shared with ``target``, not copied.
-    """
+    """Merge a patch; ``null`` removes a member. Unchanged parts are shared with ``target``."""
     if not isinstance(patch, Mapping):
         return patch
     result: JsonObject = dict(cast("JsonObject", target)) if isinstance(target, dict) else {}
@@ -80,7 +64,7 @@ Json = Any
 Container = JsonObject | list[Json]
 
 _MISSING = object()
-"""Stands for a member that an object doesn't have, which is not the same as ``null``."""
+"""A member that an object doesn't have, which is not the same as ``null``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +75,7 @@ class JsonPatch:
 
     @classmethod
     def decode(cls, body: bytes) -> JsonPatch:
-        """Decode the body of a request.
-
-        Raises:
-            BadRequest: the body is not a list of JSON objects.
-        """
+        """Decode a request; raise ``BadRequest`` if the body is not a list of JSON objects."""
         try:
             decoded: Json = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -110,11 +90,7 @@ class JsonPatch:
         return cls(operations)
 
     def apply(self, body: JsonObject) -> JsonObject:
-        """Return a copy of the body after all operations.
-
-        Raises:
-            Invalid: an operation fails.
-        """
+        """Return a copy of the body after all operations; raise ``Invalid`` if one fails."""
         result = deepcopy(body)
         for operation in self.operations:
             apply_operation = _OPERATIONS.get(operation.get("op") or "")
@@ -191,7 +167,7 @@ _OPERATIONS: Mapping[str, Callable[[Json, Mapping[str, Json]], None]] = {
 
 
 def _parse_pointer(operation: Mapping[str, Json], name: str = "path") -> list[str]:
-    """Return the parts of a JSON pointer (RFC 6901). The root is no valid target."""
+    """Return the parts of a JSON pointer (RFC 6901). The root is not a valid target."""
     text = operation.get(name)
     if not isinstance(text, str) or not text.startswith("/"):
         _fail()
@@ -272,16 +248,16 @@ _MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "volumes": ("name",),
     "webhooks": ("name",),
 }
-"""The lists that are merged, with the fields that can be the key of their items. The first field
-that the patch has is the key. A name with a dot is that of a list in a member of this name, for
-names that have other meanings elsewhere. Other lists are replaced: ``args``, ``command``,
-``tolerations``, ``taints``, ..."""
+"""The lists that are merged, with the fields that can be the key of their items: the first one that
+the patch has. A name with a dot is that of a list in a member of this name, for names that have
+other meanings elsewhere. Other lists are replaced: ``args``, ``command``, ``tolerations``,
+``taints``, ..."""
 
 _REPLACED_LISTS = frozenset({"egress.ports", "ingress.ports", "subsets.ports"})
 """The lists that are replaced, although lists of that name are merged elsewhere."""
 
 _SET_LISTS = frozenset({"finalizers", "podCIDRs"})
-"""The lists of strings to which a patch adds its strings."""
+"""Lists of strings to which a patch adds its strings."""
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -290,29 +266,17 @@ _DELETE_FROM_LIST = "$deleteFromPrimitiveList/"
 
 @dataclass(frozen=True, slots=True)
 class StrategicMergePatch:
-    """A strategic merge patch, for objects of built-in kinds."""
-
     patch: Mapping[str, Any]
 
     def apply(self, body: JsonObject) -> JsonObject:
-        """Return the body merged with the patch.
-
-        Raises:
-            BadRequest: a list item lacks its key, or ``$patch`` has an unknown value.
-        """
+        """Return the merged body; raise ``BadRequest`` for a missing key or unknown ``$patch``."""
         return _merge_mapping(body, self.patch)
 
 
 def _merge_mapping(
     target: Mapping[str, Any], patch: Mapping[str, Any], parent: str = ""
 ) -> JsonObject:
-    """Return an object merged with a patch.
-
-    Args:
-        target: the object.
-        patch: the patch.
-        parent: the name of the member whose value, or item, the object is.
-    """
+    """Return an object merged with a patch; ``parent`` is the member that holds the object."""
     directive = _patch_directive(patch)
     if directive == "delete":
         return {}
@@ -349,7 +313,6 @@ def _patch_directive(patch: Mapping[str, Any]) -> str:
 
 
 def _merge_value(parent: str, name: str, old: Any, new: Any) -> Any:
-    """Return the merged value of a member."""
     if isinstance(new, Mapping):
         before = cast("JsonObject", old) if isinstance(old, dict) else {}
         return _merge_mapping(before, cast("Mapping[str, Any]", new), name)
@@ -396,7 +359,6 @@ def _merge_list(
 
 
 def _has_key(item: object, key: str, patch: Mapping[str, Any]) -> bool:
-    """Return True if an item of a keyed list is the item of a patch."""
     return isinstance(item, Mapping) and cast("JsonObject", item).get(key) == patch[key]
 
 
@@ -409,7 +371,6 @@ def _merge_key(keys: tuple[str, ...], patch: Mapping[str, Any]) -> str:
 
 
 def _remove_values(result: JsonObject, name: str, values: object) -> None:
-    """Remove values from a list of strings."""
     if not isinstance(values, list):
         raise statuses.bad_request("invalid patch format of primitive list")
     present = result.get(name)

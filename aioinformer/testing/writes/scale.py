@@ -1,8 +1,8 @@
 """The scale subresource: the ``Scale`` of an object, and writes of it.
 
-A ``Scale`` (autoscaling/v1) shows two numbers and a selector of an object, so that ``kubectl
-scale`` and autoscalers work with any kind. Workloads of built-in groups have fixed paths; a custom
-resource names them in its definition. Source: apiextensions-apiserver's ``ScaleREST``.
+A ``Scale`` (autoscaling/v1) shows two numbers and a selector, so that ``kubectl scale`` and
+autoscalers work with any kind. Workloads of built-in groups have fixed paths; a custom resource
+names them in its definition. Source: apiextensions-apiserver's ``ScaleREST``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ScalePaths:
     replicas: str
     status_replicas: str
     selector: str = ""
-    """The place of the selector: a text, or a mapping in the form of built-in types."""
+    """The place of a text, or of a mapping in the form of built-in types."""
 
 
 BUILT_IN_SCALE = ScalePaths(".spec.replicas", ".status.replicas", ".spec.selector")
@@ -41,11 +41,7 @@ BUILT_IN_SCALE = ScalePaths(".spec.replicas", ".status.replicas", ".spec.selecto
 
 
 def build_scale(body: JsonObject, paths: ScalePaths) -> JsonObject:
-    """Return the ``Scale`` of an object.
-
-    Raises:
-        ServerFailure: a custom object has no replicas.
-    """
+    """Return the ``Scale``; raise ``ServerFailure`` for a custom object without replicas."""
     replicas = _get(body, paths.replicas)
     if replicas is None and paths is not BUILT_IN_SCALE:
         raise statuses.missing_replicas(paths.replicas)
@@ -69,8 +65,6 @@ def _format_selector(found: Any) -> str:
 
 
 class _SentScaleMeta(msgspec.Struct, rename="camel"):
-    """The metadata of a sent ``Scale`` that are read."""
-
     name: str | None = None
     uid: str | None = None
     resource_version: str | None = None
@@ -128,11 +122,7 @@ class ScalePatch:
     paths: ScalePaths
 
     def apply(self, body: JsonObject) -> JsonObject:
-        """Return the body with the replicas of the patched ``Scale``.
-
-        Raises:
-            ServerError: the patch can't be applied, or its result is not valid.
-        """
+        """Return the body with the replicas of the patched ``Scale``, or raise ``ServerError``."""
         complete = body
         if _get(body, self.paths.replicas) is None:
             complete = _set(body, self.paths.replicas, 0)
@@ -164,7 +154,6 @@ def _get(body: Mapping[str, Any], path: str) -> Any:
 
 
 def _set(body: JsonObject, path: str, value: Any) -> JsonObject:
-    """Return a copy of a body with a value at a path."""
     name, _, rest = path.strip(".").partition(".")
     inner = body.get(name)
     if rest:

@@ -2,21 +2,17 @@
 
 The rules are those of the real server (structured-merge-diff), but without schemas. Maps are
 merged, keyed lists are merged item by item, and everything else is replaced. A field that the
-manager named in its last configuration and doesn't name any more is removed, unless another
-manager owns the field too. A change to a field of another manager is a conflict, unless the
-request has ``force``.
+manager named in its last configuration and doesn't name any more is removed, unless another manager
+owns the field too. A change to a field of another manager is a conflict without ``force``.
 
-Managed fields are kept from the first request on that applies or names a ``fieldManager``; later
-requests without a ``fieldManager`` have the name of their User-Agent. (The real server keeps them
-from the creation on. Here objects that no program manages stay small, and their writes fast.) The
-fields from before the first apply belong to ``before-first-apply``, as the real server does it for
-objects that are older than managedFields.
+The real server keeps managed fields from the creation on. Here they are kept from the first request
+on that applies or names a ``fieldManager``, so that other objects stay small, and their writes
+fast. Earlier fields belong to ``before-first-apply``, as on a real server.
 
 A field is named by a path, a tuple of the elements of ``fieldsV1``: ``f:name`` for a member,
-``k:{...}`` for an item of a keyed list, ``v:...`` for an item of a set. The real server takes the
-keyed lists from a type's schema. Here the keys are known for the metadata of all types, and for a
-few lists of built-in types (``LIST_KEYS``). Every other list is one value, as is each list of a
-custom resource without ``x-kubernetes-list-type``.
+``k:{...}`` for an item of a keyed list, ``v:...`` for an item of a set. The keys are known for the
+metadata of all types, and for a few lists of built-in types (``LIST_KEYS``). Every other list is
+one value, as is each list of a custom resource without ``x-kubernetes-list-type``.
 """
 
 from __future__ import annotations
@@ -58,8 +54,7 @@ FieldPath: TypeAlias = tuple[str, ...]
 FieldSet: TypeAlias = frozenset[FieldPath]
 
 CONTAINER = object()
-"""The value of ``collect_fields`` for a map or keyed list, whose members have paths of their
-own."""
+"""The value of ``collect_fields`` for a map or keyed list, whose members have their own paths."""
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -73,7 +68,7 @@ LIST_KEYS: Mapping[str, str] = {
     "f:volumeMounts": "mountPath",
     "f:conditions": "type",
 }
-"""The known keyed lists of built-in types with the keys of their items, by name, for any path."""
+"""The known keyed lists of built-in types with the keys of their items, for any path."""
 
 METADATA = "f:metadata"
 OWNER_REFERENCES: FieldPath = (METADATA, "f:ownerReferences")
@@ -94,18 +89,15 @@ UNMANAGED_FIELDS = frozenset({("f:apiVersion",), ("f:kind",), (METADATA,)}) | {
         "deletionGracePeriodSeconds",
     )
 }
-"""The fields without owners (apimachinery's ``stripMeta``), and those that the server alone
-writes."""
+"""The fields without owners (apimachinery's ``stripMeta``), and those of the server alone."""
 
 
 # -- the fields of an object -------------------------------------------------------------------
 
 
 def split_members(path: FieldPath, value: Any, *, custom: bool) -> list[tuple[str, Any]] | None:
-    """Return the members of a map or keyed list, each with the last element of its path.
-
-    Returns:
-        The members, or ``None`` for a single value: a scalar, or a list without keys.
+    """Return the members of a map or keyed list by the last element of their paths; ``None`` for
+    others.
     """
     if isinstance(value, dict):
         return [(f"f:{name}", member) for name, member in cast("JsonObject", value).items()]
@@ -149,8 +141,7 @@ def named_fields(body: Mapping[str, Any], *, custom: bool) -> FieldSet:
     """Return the fields that an applied configuration names: values, and entries of maps.
 
     A member that every type declares (``spec``, ``metadata.labels``) is not owned because a
-    configuration names fields inside. Without a schema, deeper members can't be distinguished
-    from entries of a map, and count as entries.
+    configuration names fields inside. Without a schema, deeper members count as entries of a map.
     """
     fields = collect_fields(body, custom=custom)
     parents = {path[:-1] for path in fields}
@@ -167,8 +158,6 @@ def named_fields(body: Mapping[str, Any], *, custom: bool) -> FieldSet:
 
 @dataclass(frozen=True, slots=True)
 class FieldChanges:
-    """The differences between two states of an object."""
-
     written: FieldSet
     """The fields that are new, or have another value."""
     removed: FieldSet
@@ -178,7 +167,6 @@ class FieldChanges:
 
 
 def diff_fields(old: Mapping[str, Any], new: Mapping[str, Any], *, custom: bool) -> FieldChanges:
-    """Return the differences between two states of an object."""
     before, after = collect_fields(old, custom=custom), collect_fields(new, custom=custom)
     written = {path for path, value in after.items() if path not in before or before[path] != value}
     return FieldChanges(frozenset(written), frozenset(before.keys() - after.keys()))
@@ -188,7 +176,6 @@ def diff_fields(old: Mapping[str, Any], new: Mapping[str, Any], *, custom: bool)
 
 
 def encode_fields_v1(fields: FieldSet) -> JsonObject:
-    """Return the ``fieldsV1`` of a set of fields."""
     tree: JsonObject = {}
     for path in sorted(fields):
         node = tree
@@ -199,16 +186,12 @@ def encode_fields_v1(fields: FieldSet) -> JsonObject:
 
 
 def _simplify_tree(tree: JsonObject) -> JsonObject:
-    """Return the tree with ``{}`` for each field that has no fields inside.
-
-    A field with fields inside has the entry ``.`` if the field itself belongs to the set.
-    """
+    """Return ``{}`` for fields without fields inside; ``.`` stands for the field itself."""
     inside = {name: _simplify_tree(tree[name]) for name in sorted(tree)}
     return {} if inside.keys() == {"."} else inside
 
 
 def decode_fields_v1(tree: Mapping[str, Any]) -> FieldSet:
-    """Return the set of fields of a ``fieldsV1``."""
     return frozenset(_iterate_paths((), tree))
 
 
@@ -252,13 +235,10 @@ class ManagedFieldsEntry:
 
 @dataclass(frozen=True, slots=True)
 class ManagedFields:
-    """All managers of an object."""
-
     entries: Mapping[FieldManager, ManagedFieldsEntry]
 
     @classmethod
     def from_object(cls, body: Mapping[str, Any]) -> ManagedFields:
-        """Return the managers in an object's metadata."""
         entries: dict[FieldManager, ManagedFieldsEntry] = {}
         for each in body["metadata"].get("managedFields") or ():
             manager = FieldManager(
@@ -283,12 +263,10 @@ class ManagedFields:
         return cls({manager: ManagedFieldsEntry(fields, time)})
 
     def fields_of(self, manager: FieldManager) -> FieldSet:
-        """Return the fields that a manager owns."""
         entry = self.entries.get(manager)
         return entry.fields if entry else frozenset()
 
     def owned_by_others(self, manager: FieldManager) -> dict[FieldManager, FieldSet]:
-        """Return the fields of every other manager."""
         return {other: entry.fields for other, entry in self.entries.items() if other != manager}
 
     def find_conflicts(
@@ -309,13 +287,9 @@ class ManagedFields:
     def record_change(
         self, manager: FieldManager, change: FieldChanges, owned: FieldSet, now: dt.datetime
     ) -> list[JsonObject]:
-        """Return ``managedFields`` after a change.
+        """Return ``managedFields`` after a change, whose fields the other managers lose.
 
-        Args:
-            manager: the manager that makes the change.
-            change: the written and removed fields, which the other managers lose.
-            owned: the fields that ``manager`` owns after the change.
-            now: the time for the manager's entry, if its fields change.
+        ``owned`` are the manager's fields then; ``now`` is the time of its entry, if they change.
         """
         lost = change.written | change.removed
         entries = {
@@ -359,8 +333,6 @@ def _encode_entry(manager: FieldManager, entry: ManagedFieldsEntry) -> JsonObjec
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """A configuration, and the manager that applies it."""
-
     config: JsonObject
     manager: FieldManager
     force: bool
@@ -370,15 +342,8 @@ class ApplyRequest:
 def apply_configuration(
     encoding: Encoding, live: Mapping[str, Any], request: ApplyRequest
 ) -> JsonObject:
-    """Return the next state of an object.
-
-    Args:
-        encoding: the encoding of the resource.
-        live: the present state; metadata alone for a new object.
-        request: the configuration.
-
-    Raises:
-        Conflict: the configuration changes fields of other managers.
+    """Return the next state; ``live`` has metadata alone for a new object. ``Conflict`` if not
+    forced.
     """
     custom, manager = encoding.custom, request.manager
     managers = ManagedFields.from_object(live)
@@ -427,10 +392,7 @@ def merge_fields(path: FieldPath, live: Any, config: Any, *, custom: bool) -> An
 def remove_fields(
     path: FieldPath, live: Any, dropped: FieldSet, owned: FieldSet, *, custom: bool
 ) -> Any:
-    """Return ``live`` without the fields in ``dropped`` that no other manager owns.
-
-    A map or list that becomes empty is removed as well, unless a manager owns it.
-    """
+    """Remove ``dropped`` fields without another owner, and what becomes empty and has none."""
     members = split_members(path, live, custom=custom)
     if members is None:
         return live

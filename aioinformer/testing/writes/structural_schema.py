@@ -1,10 +1,10 @@
 """The schema of a custom resource: pruning, defaults, validation.
 
-A definition has a structural schema (OpenAPI v3) for each version. A server drops the fields that
-the schema doesn't name, fills in its defaults, and validates the result. ``jsonschema-rs``
-validates; without this library, which the extra ``testing`` installs, objects are pruned and
-defaulted alone. Rules in CEL (``x-kubernetes-validations``) are not evaluated. Source:
-apiextensions-apiserver's packages ``schema/pruning``, ``schema/defaulting`` and ``validation``.
+A server drops the fields that the structural schema (OpenAPI v3) of a version doesn't name, fills
+in its defaults, and validates the result. ``jsonschema-rs`` validates; without this library, which
+the extra ``testing`` installs, objects are pruned and defaulted alone. Rules in CEL
+(``x-kubernetes-validations``) are not evaluated. Source: apiextensions-apiserver's packages
+``schema/pruning``, ``schema/defaulting`` and ``validation``.
 """
 
 from __future__ import annotations
@@ -30,24 +30,13 @@ _LIST_TYPE, _LIST_MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-ke
 _TYPE_META = ("apiVersion", "kind", "metadata")
 """The fields that every object has, whatever its schema says."""
 _FORMATS = frozenset({"date-time", "date", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"})
-"""The formats that are validated."""
 _ANNOTATIONS = frozenset({"default", "description", "example", "externalDocs", "title"})
 """The keywords that validate nothing."""
 
 
 class StructuralSchema:
-    """The schema of one version of a custom resource."""
-
     def __init__(self, resource: Resource, schema: Mapping[str, Any]) -> None:
-        """Make a schema.
-
-        Args:
-            resource: the resource in this version.
-            schema: ``openAPIV3Schema`` of the definition.
-
-        Raises:
-            ValueError: the schema is not valid.
-        """
+        """Make the schema of an ``openAPIV3Schema``; raise ``ValueError`` if it is not valid."""
         self.resource = resource
         self._schema = schema
         self._find_errors = _make_validator(to_json_schema(schema))
@@ -60,16 +49,12 @@ class StructuralSchema:
         return prepared
 
     def unknown_fields(self, body: JsonObject) -> list[str]:
-        """Return the paths of the fields of a body that the schema doesn't name, sorted."""
+        """Return the paths of the fields that the schema doesn't name, sorted."""
         found = _iterate_unknown(body, self._schema, "", root=True)
         return sorted(path for _, _, path in found)
 
     def check(self, body: JsonObject) -> None:
-        """Check a body.
-
-        Raises:
-            Invalid: the body has values that the schema doesn't allow; the error names all.
-        """
+        """Raise ``Invalid`` with all values that the schema doesn't allow."""
         causes = [*self._find_errors(body), *_iterate_duplicates(body, self._schema, "")]
         if causes:
             name, resource = str(body["metadata"].get("name", "")), self.resource
@@ -80,7 +65,7 @@ class StructuralSchema:
 
 
 def _copy_json(value: Any) -> Any:
-    """Return a copy of a value of JSON, several times as fast as ``deepcopy``."""
+    """Copy a value of JSON, several times as fast as ``deepcopy``."""
     if isinstance(value, dict):
         members = cast("JsonObject", value)
         return {name: _copy_json(member) for name, member in members.items()}
@@ -90,7 +75,6 @@ def _copy_json(value: Any) -> Any:
 
 
 def _prune(body: JsonObject, schema: Mapping[str, Any]) -> None:
-    """Remove the unknown fields of an object, in place."""
     for container, name, _ in list(_iterate_unknown(body, schema, "", root=True)):
         del container[name]
 
@@ -98,7 +82,7 @@ def _prune(body: JsonObject, schema: Mapping[str, Any]) -> None:
 def _iterate_unknown(
     value: object, schema: Mapping[str, Any], path: str, *, root: bool = False
 ) -> Iterator[tuple[JsonObject, str, str]]:
-    """Yield the unknown fields of a value: the container, the name, and the path of each."""
+    """Yield the container, the name, and the path of each unknown field."""
     if isinstance(value, list):
         items: Mapping[str, Any] = schema.get("items") or {}
         for place, item in enumerate(cast("Sequence[object]", value)):
@@ -133,7 +117,7 @@ def _iterate_unknown_metadata(
 
 
 def _set_defaults(value: object, schema: Mapping[str, Any]) -> None:
-    """Fill in the defaults of a value, in place. A null of a field that isn't nullable is one."""
+    """Fill in defaults in place. They replace a null of a field that isn't nullable."""
     if isinstance(value, list):
         items: Mapping[str, Any] = schema.get("items") or {}
         for item in cast("Sequence[object]", value):
@@ -229,11 +213,7 @@ def _convert_keyword(keyword: str, value: Any) -> Any:
 def _make_validator(
     schema: Mapping[str, Any],
 ) -> Callable[[JsonObject], Iterator[dict[str, str]]]:
-    """Return a function that yields the causes of the errors of a body.
-
-    Raises:
-        ValueError: the schema is not valid.
-    """
+    """Return a function that yields the causes of the errors of a body."""
     try:
         import jsonschema_rs  # an extra: the pruning and the defaults work without this library
     except ImportError:
@@ -263,14 +243,7 @@ def _warn_without_library() -> None:
 
 
 def _to_cause(path: Sequence[str | int], keyword: str, wanted: Any, found: Any) -> dict[str, str]:
-    """Return the cause of an error.
-
-    Args:
-        path: the place of the value.
-        keyword: the keyword of the schema.
-        wanted: the value of the keyword.
-        found: the value in the body.
-    """
+    """Return the cause of an error: ``wanted`` is the value of the schema's keyword."""
     field = _format_path(path)
     match keyword:
         case "required":

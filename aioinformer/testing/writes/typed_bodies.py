@@ -15,11 +15,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def convert_body(body: Mapping[str, Any], wanted: type[T]) -> T:
-    """Return the fields of a body that a struct has. Other fields are ignored.
-
-    Raises:
-        BadRequest: a field has the wrong type.
-    """
+    """Return the fields that a struct has; raise ``BadRequest`` if one has the wrong type."""
     try:
         return msgspec.convert(body, wanted)
     except msgspec.ValidationError as error:

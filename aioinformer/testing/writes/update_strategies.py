@@ -1,10 +1,8 @@
 """The update strategies of resources: updates without a version, of missing objects, of a status.
 
-A server has these decisions in the strategy of each resource. Custom resources need the
-resourceVersion of the updated object, are never created by an update, and keep their metadata in a
-write of the status. The tables here are those of Kubernetes 1.37 (``AllowUnconditionalUpdate``,
-``AllowCreateOnUpdate`` and ``PrepareForUpdate`` of the strategies in its ``pkg/registry``, of
-kube-aggregator and of apiextensions-apiserver).
+The tables are those of Kubernetes 1.37 (``AllowUnconditionalUpdate``, ``AllowCreateOnUpdate`` and
+``PrepareForUpdate`` of the strategies in its ``pkg/registry``, of kube-aggregator and of
+apiextensions-apiserver).
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ _CREATED_ON_UPDATE = frozenset(
         *("leases.coordination.k8s.io", "runtimeclasses.node.k8s.io"),
     )
 )
-"""The resources whose objects an update creates if there are none."""
 _WRITABLE_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 _KEPT_BY_STATUS_WRITES: Mapping[str, tuple[str, ...]] = {
     "pods": ("ownerReferences",),
@@ -52,7 +49,7 @@ _KEPT_BY_STATUS_WRITES: Mapping[str, tuple[str, ...]] = {
     "validatingadmissionpolicies.admissionregistration.k8s.io": _WRITABLE_METADATA,
     "apiservices.apiregistration.k8s.io": _WRITABLE_METADATA,
 }
-"""The metadata of built-in resources that a write of the status leaves as they are."""
+"""The metadata that a write of the status leaves as they are."""
 
 
 def allows_unconditional_update(encoding: Encoding) -> bool:
@@ -61,10 +58,7 @@ def allows_unconditional_update(encoding: Encoding) -> bool:
 
 
 def allows_create_on_update(encoding: Encoding, part: str) -> bool:
-    """Return True if an update of an object that doesn't exist creates the object.
-
-    No update of a status creates the object.
-    """
+    """Return True if an update creates an absent object. An update of a status never does."""
     return part != "status" and str(encoding.resource) in _CREATED_ON_UPDATE
 
 

@@ -1,8 +1,8 @@
 """Checks of a body that was sent, and the body to store instead: stamps and unchanged parts.
 
-The functions are pure: from the sent body (and the stored one) to the body to store. Their rules
-are those that an API server applies to every type alike. The rules of single types (defaults of a
-Pod, validation by a schema) are left out, so a body is otherwise stored as sent.
+The functions are pure. Their rules are those that an API server applies to every type alike. The
+rules of single types (defaults of a Pod, validation by a schema) are left out, so a body is
+otherwise stored as sent.
 """
 
 from __future__ import annotations
@@ -37,15 +37,12 @@ _SERVER_METADATA = (
 """The metadata that the server alone writes. An update can't change it."""
 
 _OMITTED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
-"""The metadata that is omitted when it is empty."""
 
 _GENERATE_NAME_LIMIT = 58
-"""The number of characters of ``generateName`` that are used. Five more make 63, the limit."""
+"""Characters of ``generateName`` that are used. Five more make 63, the limit."""
 
 
 class _OwnerReference(msgspec.Struct, rename="camel"):
-    """An item of ``ownerReferences``, with its types."""
-
     api_version: str | None = None
     kind: str | None = None
     name: str | None = None
@@ -55,7 +52,7 @@ class _OwnerReference(msgspec.Struct, rename="camel"):
 
 
 class _ManagedFieldsEntry(msgspec.Struct, rename="camel"):
-    """An item of ``managedFields``, with its types. ``fieldsV1`` can be any JSON."""
+    """``fieldsV1`` can be any JSON."""
 
     manager: str | None = None
     operation: str | None = None
@@ -65,7 +62,7 @@ class _ManagedFieldsEntry(msgspec.Struct, rename="camel"):
 
 
 class _ObjectMeta(msgspec.Struct, rename="camel"):
-    """The fields of ObjectMeta that are read here, with their types."""
+    """The fields of ObjectMeta that are read here."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -84,22 +81,14 @@ class _SentObject(msgspec.Struct):
 
 
 def check_metadata(body: Mapping[str, Any]) -> JsonObject:
-    """Return the body with metadata, empty ones if need be.
-
-    Raises:
-        BadRequest: a field of the metadata has the wrong type.
-    """
+    """Return the body with metadata, empty ones if need be; ``BadRequest`` for a wrong type."""
     checked: JsonObject = {**body, "metadata": body.get("metadata") or {}}
     convert_body(checked, _SentObject)
     return checked
 
 
 def check_patched_metadata(body: Mapping[str, Any]) -> None:
-    """Check the types of the metadata of a patched body.
-
-    Raises:
-        Invalid: a field has the wrong type.
-    """
+    """Raise ``Invalid`` if a field of the metadata of a patched body has the wrong type."""
     try:
         check_metadata(body)
     except BadRequest as error:
@@ -107,10 +96,7 @@ def check_patched_metadata(body: Mapping[str, Any]) -> None:
 
 
 def validated(encoding: Encoding, body: Mapping[str, Any]) -> JsonObject:
-    """Return a copy of a sent body, with its type filled in.
-
-    The copy has a metadata of its own and shares all other values with ``body``, which are values
-    of JSON and are never changed in place.
+    """Return a copy with its type filled in and a metadata of its own; other values are shared.
 
     Raises:
         BadRequest: the body is not an object of this resource.
@@ -142,7 +128,7 @@ def _wrong_kind(encoding: Encoding, body: Mapping[str, Any], kind: str) -> Serve
 
 
 Part: TypeAlias = Literal["whole", "main", "status"]
-"""The part of an object that a write concerns: all of it, all but the status, or the status."""
+"""All of an object, all but the status, or the status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +148,8 @@ def build_created(
     *,
     namespace: str | None,
 ) -> JsonObject:
-    """Return the new object that a creation stores.
-
-    Args:
-        encoding: the encoding of the resource.
-        body: the sent body.
-        defaults: uid, time, and the source of the rest of a generated name.
-        namespace: the namespace of the URL; without one, it is the body's own or ``default``.
+    """Return the new object that a creation stores, in the URL's ``namespace``, its own or
+    ``default``.
 
     Raises:
         BadRequest, Invalid, ServerFailure: the body can't be created.
@@ -213,18 +194,14 @@ def build_replacement(
 ) -> JsonObject:
     """Return the next state of an object; it equals the stored state if nothing changes.
 
-    Args:
-        encoding: the encoding of the resource.
-        stored: the present state.
-        body: the body, as ``validated`` returned it.
-        part: the part of the object to write.
-        status: True if the resource has a status subresource.
+    ``body`` is as ``validated`` returned it; ``status`` is True for resources with a status
+    subresource.
 
     Raises:
         BadRequest: the body is another object.
         Conflict: the body has a resourceVersion that isn't the newest, or another uid.
-        Invalid: the resource needs a resourceVersion, and the body has none; a new finalizer on
-            an object that is being deleted; metadata that break a rule.
+        Invalid: the resource needs a resourceVersion, and the body has none; a new finalizer on an
+            object that is being deleted; metadata that break a rule.
     """
     metadata = body["metadata"]
     _check_preconditions(encoding, stored, metadata)
@@ -262,7 +239,6 @@ def _check_identity(stored: StoredObject, metadata: JsonObject) -> None:
 def _status_write_metadata(
     encoding: Encoding, now: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> JsonObject:
-    """Return the metadata after a write of the status."""
     changed = status_metadata(encoding)
     kept = {name: value for name, value in now.items() if name not in changed}
     return kept | {name: sent[name] for name in changed if name in sent}
@@ -280,10 +256,8 @@ def _merge_parts(old: JsonObject, new: JsonObject, part: Part) -> JsonObject:
 def _changes_generation(
     encoding: Encoding, old: JsonObject, new: JsonObject, *, status: bool
 ) -> bool:
-    """Return True if a change increments the generation.
-
-    For built-in types, the generation counts changes of the spec. For custom ones, it counts
-    changes of everything but the metadata, and but the status if that is a subresource.
+    """Return True if a change increments the generation: of the spec; of all but the metadata (and
+    a status subresource) of custom objects.
     """
     if not encoding.custom:
         return bool(new.get("spec") != old.get("spec"))
@@ -305,11 +279,7 @@ def _check_finalizers(encoding: Encoding, stored: StoredObject, metadata: JsonOb
 
 
 def sent_version(metadata: Mapping[str, Any]) -> int:
-    """Return the resourceVersion in the metadata of a body; 0 for none, which ``0`` means too.
-
-    Raises:
-        ServerFailure: the resourceVersion is no number.
-    """
+    """Return the resourceVersion, 0 for none; raise ``ServerFailure`` if it is not a number."""
     text: str = metadata.get("resourceVersion") or "0"
     if not (text.isascii() and text.isdecimal()):
         message = f'strconv.ParseUint: parsing "{text}": invalid syntax'
@@ -348,7 +318,7 @@ def check_apply_preconditions(
     Raises:
         Invalid: the configuration has another uid than the object, or the resourceVersion ``0``.
         Conflict: its resourceVersion isn't the newest.
-        ServerFailure: its resourceVersion is no number.
+        ServerFailure: its resourceVersion is not a number.
     """
     uid = metadata.get("uid")
     if uid and uid != stored.uid:
@@ -374,11 +344,7 @@ def limit_to_part(
 def check_delete_preconditions(
     encoding: Encoding, stored: StoredObject, uid: str | None, resource_version: str | None
 ) -> None:
-    """Check the preconditions of a deletion.
-
-    Raises:
-        Conflict: a precondition doesn't hold.
-    """
+    """Raise ``Conflict`` if a precondition of a deletion doesn't hold."""
     conditions = {
         "UID": (uid, stored.uid),
         "ResourceVersion": (resource_version, str(stored.version)),
@@ -396,7 +362,7 @@ def marked_for_deletion(
     marks: JsonObject = {"finalizers": list(finalizers)} if finalizers else {}
     marks |= {"deletionTimestamp": _format_time(now), "deletionGracePeriodSeconds": 0}
     if "generation" in metadata:
-        marks["generation"] = metadata["generation"] + 1  # recording 30
+        marks["generation"] = metadata["generation"] + 1  # as a real server does
     return stored.body | {"metadata": metadata | marks}
 
 

@@ -1,8 +1,4 @@
-"""The query parameters of writes: ``CreateOptions``, ``UpdateOptions``, ``PatchOptions`` and so on.
-
-A server names all invalid parameters in one answer. Source: apimachinery's
-``pkg/apis/meta/v1/validation``.
-"""
+"""The query parameters of writes, checked as by apimachinery's ``pkg/apis/meta/v1/validation``."""
 
 from __future__ import annotations
 
@@ -13,11 +9,10 @@ from aioinformer.testing.wire import statuses
 __all__ = ["MANAGER_LENGTH", "check_write_options", "unsupported_cause"]
 
 MANAGER_LENGTH = 128
-"""The bytes of a ``fieldManager`` at most."""
+"""The most bytes of a ``fieldManager``."""
 _DRY_RUN_ALL = "All"
 """The only value of ``dryRun``."""
 _FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-"""The values of ``fieldValidation``."""
 _GO_ESCAPES: Mapping[str, str] = {
     '"': '\\"',
     "\\": "\\\\",
@@ -33,16 +28,7 @@ _GO_ESCAPES: Mapping[str, str] = {
 
 
 def check_write_options(kind: str, query: Mapping[str, str], *, is_apply: bool) -> None:
-    """Check the query parameters of a write.
-
-    Args:
-        kind: the kind that the error names, such as ``CreateOptions``.
-        query: the parameters.
-        is_apply: True for an apply, which needs a ``fieldManager`` and may have ``force``.
-
-    Raises:
-        Invalid: a parameter has an invalid value, is missing or may not be there.
-    """
+    """Raise ``Invalid`` with all invalid or missing parameters of, say, ``CreateOptions``."""
     causes = [*_iterate_causes(kind, query, is_apply=is_apply)]
     if causes:
         raise statuses.invalid_options(kind, causes)
