@@ -49,8 +49,8 @@ class Resource(Struct, frozen=True, eq=False):
     resource that is written by hand, one that discovery has found and a built-in name stand for the
     same resource, and requests for them share one informer.
 
-    ``group`` is empty for the core group; ``plural`` is the name in the URL; ``singular`` the kind in
-    lower case by default; ``short_names`` are abbreviations, such as ``("deploy",)``.
+    ``group`` is empty for the core group; ``plural`` is the name in the URL; ``singular`` is the
+    kind in lower case by default; ``short_names`` are abbreviations, such as ``("deploy",)``.
     """
 
     group: str
