@@ -6,8 +6,7 @@ imports it.
     async with client_of(api) as client, SharedInformerFactory(client) as informers: ...
 
 The ``ApiClient`` stays the program's: it is neither used for requests nor closed. aioinformer opens
-its own connections, separate ones for watches, and reads the certificate files again when they are
-rotated.
+its own connections, separate ones for watches, and reads certificate files again when they change.
 
     kubernetes_asyncio    settings and models of kubernetes_asyncio.client.ApiClient
     kubernetes_aio        settings and models of kubernetes.aio.client.ApiClient (kubernetes >= 36)

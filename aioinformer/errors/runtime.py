@@ -47,8 +47,7 @@ class ObjectDecodeError(InformerError):
     """The body of a cached object is not valid JSON, or its metadata have wrong types.
 
     The metadata that the cache needs were readable, so the object is cached under its key. The
-    error is raised when the body is decoded; ``path`` is the invalid part, or empty for the whole
-    body.
+    error is raised when the body is decoded; ``path`` is the invalid part, or empty for all.
     """
 
     def __init__(self, message: str, *, key: str, resource_version: str, path: str = "") -> None:

@@ -1,5 +1,5 @@
 """A server or proxy that sends back what it was sent: no secret and no control character of it
-is told, wherever in an answer it stands.
+is shown, wherever in an answer it stands.
 """
 
 from __future__ import annotations

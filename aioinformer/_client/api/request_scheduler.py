@@ -3,8 +3,7 @@
 A reflector's request waits in ``ReflectorLane.acquire`` for one of the slots for initial lists,
 until a ``Retry-After`` has passed, and, if it follows a failure, for a token. Every wait is first
 come, first served, and a waiter that is cancelled takes neither slot nor token along. Single
-requests of the program don't wait here: it is the restart of many informers that overloads a
-server.
+requests of the program don't wait here: the restart of many informers overloads a server.
 
 ``RequestScheduler`` knows no HTTP, so that a cluster in memory (``ClusterSource``) behaves equally.
 """
@@ -67,8 +66,7 @@ class RequestScheduler:
         """Wait until ``request`` may be sent.
 
         If the server has failed more often than the ``failures`` at the beginning of the wait, the
-        request needs a token: requests that waited meanwhile must not all be sent when the server
-        is back.
+        request needs a token: requests that waited must not all be sent at once.
         """
         self.waiting += 1
         try:

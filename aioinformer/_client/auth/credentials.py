@@ -40,8 +40,7 @@ class Authorization(Protocol):
 
         Args:
             rejected: the header that the server has just rejected with 401. The header is then
-                refreshed whatever its age; the same header as a result means that there is no other
-                one.
+                refreshed whatever its age; the same header as a result means that there is none.
 
         Raises:
             FetchError: the header can't be refreshed now (phase ``credentials``).
@@ -189,8 +188,7 @@ def parse_server_url(text: str) -> URL:
     """Parse the URL of an API server.
 
     Raises:
-        ConfigurationError: the text is not the URL of an HTTP server, or contains a password or a
-            query.
+        ConfigurationError: the text is not the URL of an HTTP server, or has a password or query.
     """
     try:
         url = URL(text.rstrip("/"))

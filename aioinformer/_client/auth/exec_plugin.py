@@ -145,8 +145,7 @@ class ExecPlugin:
     async def __call__(self) -> TokenGrant:
         """Run the plugin and return its credentials.
 
-        For ``RETRY_DELAY`` seconds after a failed run the same failure is raised without another
-        run.
+        For ``RETRY_DELAY`` seconds after a failed run the same failure is raised without a run.
 
         Raises:
             FetchError: the plugin can't be run, fails, or prints no usable credentials.

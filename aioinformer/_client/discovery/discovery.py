@@ -31,8 +31,7 @@ class Discovery:
     def __init__(self, fetch: FetchDocument, describe_server: Callable[[], str] = str) -> None:
         """Create the discovery without a request.
 
-        ``describe_server`` returns the server's URL, and the file and context that name it, for
-        messages.
+        ``describe_server`` returns the server's URL, and its file and context, for messages.
         """
         self._describe_server = describe_server
         self._fetcher = DiscoveryFetcher(fetch, describe_server)

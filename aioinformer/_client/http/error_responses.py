@@ -78,8 +78,7 @@ async def map_error_response(
     """Return the error for a response that is not a success, or is a page for people.
 
     The body must be unread. ``redactor`` hides the secrets of the request, whose headers some
-    debugging proxies send back. ``origin`` is the file and context of the credentials; empty if
-    there is none.
+    debugging proxies send back. ``origin`` is the file and context of the credentials, if any.
     """
     target, phase = f"{request.method} {response.url.with_query(None)}", request.phase
     media = response.content_type if is_html(response) else ""

@@ -4,8 +4,7 @@ The headers that a request itself needs (``Accept``, ``Authorization``...) overr
 
 A server sends ``Warning`` headers with successful responses, for example for a deprecated API or
 for an unknown field that it has dropped: only they show a misspelt field. client-go logs each
-warning; this module logs each text once per client, since a controller writes the same object again
-and again.
+warning; this module logs each text once per client, since a controller repeats its writes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """``User-Agent`` and field manager: the names under which a server records a program.
 
 The names are made as client-go's ``DefaultKubernetesUserAgent`` and apiserver's
-``prefixFromUserAgent`` make them, so that audit log and managed fields name the program, not this
-library.
+``prefixFromUserAgent`` make them, so that audit log and managed fields name the program.
 """
 
 from __future__ import annotations

@@ -115,8 +115,7 @@ class EventDecoder:
 
         ``namespace`` is the watched one, ``None`` for all; ``shard`` excludes changes of other
         shards. Without ``validate``, metadata alone are read where the watch has shown that they
-        precede the rest; an object whose body is broken then raises ``ObjectDecodeError`` where it
-        is opened.
+        precede the rest; a broken body then raises ``ObjectDecodeError`` where it is opened.
         """
         self._shard = shard
         self.resource_version = ""
@@ -135,8 +134,7 @@ class EventDecoder:
         the heads contain the beginning of metadata then; empty to read whole lines."""
 
     def decode(self, source: bytes, start: int = 0, end: int | None = None) -> Delta | Bookmark:
-        """Return the delta or bookmark on ``source[start:end]``; ``OTHER_SHARD`` for an excluded
-        change.
+        """Return the delta or bookmark on ``source[start:end]``; or ``OTHER_SHARD``.
 
         The result doesn't refer to ``source``.
 

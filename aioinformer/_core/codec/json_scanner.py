@@ -59,8 +59,7 @@ class BraceScanner:
 class ItemsScanner:
     """A search for the key ``items`` of the outermost object, in a buffer that grows.
 
-    A key may be spelled with escapes. Keys of nested objects and look-alikes in strings don't
-    count.
+    A key may be spelled with escapes. Nested objects and look-alikes in strings don't count.
     """
 
     def __init__(self) -> None:

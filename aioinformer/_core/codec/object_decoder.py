@@ -86,8 +86,7 @@ def decode_object(
     type_meta: bytes = b"",
     packed: bool = False,
 ) -> KubeObject:
-    """Return the object whose bytes are ``source[start:end]``, with the result of their metadata
-    pass.
+    """Return the object whose bytes are ``source[start:end]``, with their ``metadata``.
 
     The object doesn't refer to ``source``: a view would keep all other objects in the buffer alive.
     ``type_meta`` (``encode_type_meta``) completes an item of a list that begins with its metadata;

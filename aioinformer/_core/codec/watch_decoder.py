@@ -92,8 +92,7 @@ class WatchDecoder:
 
         An error doesn't discard the events before it, so it is returned in the batch. An event of
         another kind or namespace is ignored, as in client-go, but an initial list with such an
-        object is an error: the list isn't the one that was requested, and must not replace the
-        cached state.
+        object is an error: the list isn't the one that was requested, and must replace nothing.
         """
         batch, decoder, shard = WatchBatch([], 0, 0), self._decoder, self._shard
         bookmarks, decoder.resource_version = decoder.bookmarks, ""

@@ -101,9 +101,7 @@ class CoalescedEvents:
             del self.changes[key]
 
     def add_mark(self, mark: Mark) -> bool:
-        """Mark this place in the order; return True if the mark moves here from an earlier
-        place.
-        """
+        """Mark this place in the order; return True if the mark moves here."""
         moved = self.changes.pop(mark, None) is not None
         self.changes[mark] = PendingChange(0.0)
         return moved

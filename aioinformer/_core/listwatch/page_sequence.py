@@ -34,8 +34,7 @@ class PageSequence:
         """Hashes of the tokens: an equal hash of two of 10,000 tokens is as good as impossible."""
 
     def add(self, items: int, remaining: int | None, continue_token: str) -> None:
-        """Record a page that was read to its end; the last one, without a token, is always
-        accepted.
+        """Record a page that was read to its end; the last one is always accepted.
 
         Raises:
             ProtocolError: the server offers a further page, and the list exceeds a limit.

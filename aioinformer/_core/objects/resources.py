@@ -49,14 +49,8 @@ class Resource(Struct, frozen=True, eq=False):
     resource that is written by hand, one that discovery has found and a built-in name stand for the
     same resource, and requests for them share one informer.
 
-    Args:
-        group: the API group; empty for the core group.
-        version: the API version, such as ``v1``.
-        plural: the name in the URL, such as ``deployments``.
-        kind: the type of one object, such as ``Deployment``.
-        namespaced: True if objects live in namespaces.
-        singular: the name of one object, such as ``deployment``; default: the kind in lower case.
-        short_names: abbreviations, such as ``("deploy",)``.
+    ``group`` is empty for the core group; ``plural`` is the name in the URL; ``singular`` is the
+    kind in lower case by default; ``short_names`` are abbreviations, such as ``("deploy",)``.
     """
 
     group: str

@@ -203,8 +203,7 @@ class Conversion(Generic[T]):
 def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseException) -> F:
     """Return the error for a failed conversion of ``obj``, with its cause.
 
-    Validators quote the invalid value, so that of a Secret's conversion only the class of the error
-    is kept.
+    Validators quote the invalid value, so of a Secret's conversion only the error's class is kept.
     """
     secret = is_secret(obj.resource)
     try:

@@ -90,8 +90,7 @@ def walk(body: Any, steps: Steps, strict: bool = False) -> Any:
     """Return the value at ``steps`` of decoded JSON; ``None`` if it is absent or ``null``.
 
     Raises:
-        StepMismatch: ``strict``, and a step leads into a value of another shape, such as a key of a
-            string.
+        StepMismatch: ``strict``, and a step leads into another shape, such as a key of a string.
     """
     value = body
     for count, step in enumerate(steps):

@@ -89,8 +89,7 @@ class NamespaceSelection(Struct, frozen=True):
     def parse(
         cls, namespaces: Namespaces, *, labels: str | LabelMapping, fields: str | Mapping[str, str]
     ) -> Self:
-        """Return the selection of a request; ``labels`` and ``fields`` are for namespaces without
-        any.
+        """Return the selection of a request; ``labels`` and ``fields`` are defaults.
 
         Raises:
             InvalidSelector: a selector doesn't parse.

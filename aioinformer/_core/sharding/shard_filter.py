@@ -67,7 +67,6 @@ class ShardFilter:
         return self.excluded + self.repeated
 
     def count_excluded(self, number: int) -> None:
-        """Count objects of other shards that arrived with the state of gained ones."""
         self.excluded += number
 
     def extend(self, ranges: HashRanges, gained: HashRanges, version: str) -> None:

@@ -7,9 +7,8 @@ read once the state of others is restored.
     gain ──▶ waiting ──┬── listed or restored beside the watch ──▶ gaining ──┬──▶ watched
                        └── read with the whole state ────────────────────────┘
 
-The tables name what follows from an event while certain requests are under way. The method of an
-event looks up the row, moves shards between the sets, and returns the requests to begin and to end.
-``ShardReader`` makes these requests, and says what time it is.
+The tables name what follows from an event while certain requests are under way. ``ShardReader``
+makes the requests.
 """
 
 from __future__ import annotations
@@ -69,8 +68,6 @@ Reads: TypeAlias = tuple[MainRead, GainedRead]
 
 
 class GainAction(Enum):
-    """The way in which shards are read that have moved in."""
-
     WAIT = auto()
     """They are read once the state of others is restored."""
     RESTORE = auto()
@@ -98,8 +95,6 @@ GAIN_ACTIONS: dict[Reads, tuple[GainAction, GainAction]] = {
 
 
 class LossAction(Enum):
-    """The way in which the shards are read that are left."""
-
     GO_ON = auto()
     """The watch goes on: each of its events is checked. The request for gained shards begins anew
     without the lost ones."""
@@ -309,7 +304,6 @@ class ShardReads:
                 self._read_all(step)
 
     def _read_rest(self, gaining: frozenset[int], step: ReadStep) -> None:
-        """Read the watched shards that are left, and these that are being gained."""
         gained = self.gained if gaining else GainedRead.NONE
         if self.watched:
             action = LOSS_ACTIONS[self.main]
@@ -324,7 +318,6 @@ class ShardReads:
             self._empty(step)
 
     def _read_all(self, step: ReadStep) -> None:
-        """Read the whole state of all shards that are held."""
         added, self.waiting = self.gaining | self.waiting, _NO_SHARDS
         self.watched |= added
         self.unread |= added

@@ -75,8 +75,7 @@ class ObjectList(Sequence[T], Generic[T]):
         self.continue_token = continue_token
         """The token for the next page; empty on the last page."""
         self.remaining = remaining
-        """The number of objects on later pages; ``None`` if the server doesn't say, as with
-        selectors."""
+        """The number of objects on later pages; ``None`` if unknown, as with selectors."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...

@@ -65,8 +65,7 @@ class WatchEvent(Struct, Generic[T], frozen=True):
 
 
 class _WatchOnlySource:
-    """A source without lists of whole states, for which the reflector falls back when no watch
-    works.
+    """A source without lists of whole states, which the reflector needs when no watch works.
 
     The list fails with the error of the watch if that one is fatal, else with a 410, so that the
     reflector ends.
@@ -130,8 +129,7 @@ class ObjectWatch(Generic[T]):
     ) -> None:
         """Create a watch; entering the context starts it.
 
-        Without a ``resource_version``, it begins after the server's newest state at the time of
-        entering.
+        Without a ``resource_version``, it begins after the newest state at the time of entering.
         """
         self.resource_version = resource_version
         """The version up to which changes were returned. A new watch can start there."""

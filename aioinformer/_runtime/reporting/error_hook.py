@@ -100,8 +100,7 @@ class _Further(Struct):
 class FailureLog:
     """Logs the failures of one function of a program.
 
-    The log refers to no object of the informer, since the event loop keeps it until the end of the
-    interval.
+    The log refers to no object of the informer, since the event loop keeps it for the interval.
     """
 
     __slots__ = ("_further", "_interval", "_log", "_timer")
@@ -118,8 +117,7 @@ class FailureLog:
     ) -> None:
         """Log a failure in full, or count it after another one of its type.
 
-        ``message`` is the format of the record. The ``traceback`` is logged if the exception has
-        one.
+        ``message`` is the format of the record. A ``traceback`` is logged if there is one.
         """
         further = self._further.get(type(error))
         if further is not None:

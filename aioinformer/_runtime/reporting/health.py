@@ -130,8 +130,7 @@ class Health:
     """The shards of the group that this member holds, for an informer with ``shard=group``."""
     shard_watches: int = 0
     """Watches and lists under way that read these shards: one for each namespace of the informer,
-    and one more while the state of shards that moved in is read. 0 without a group, and without a
-    shard."""
+    and one more while the state of shards that moved in is read. 0 without a group or shard."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
@@ -162,8 +161,7 @@ class Health:
 
     @property
     def ok(self) -> bool:
-        """True if the cache can be read: it is synced, the informer runs, and not every object was
-        rejected.
+        """True if the cache can be read: synced, running, and not every object was rejected.
 
         ``fresh`` shows the age of the cache.
         """

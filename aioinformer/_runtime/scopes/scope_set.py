@@ -205,8 +205,7 @@ class ScopeSet:
     def fresh(self) -> float | None:
         """Seconds since the server last proved that each namespace is up to date.
 
-        ``None`` before the first proof for one of them. Optional namespaces without one don't
-        count.
+        ``None`` before the first proof for one of them. Optional namespaces may lack one.
         """
         proofs = [
             reader.status.fresh

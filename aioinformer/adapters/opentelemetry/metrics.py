@@ -71,8 +71,7 @@ ReadObservations: TypeAlias = Callable[[], Iterable[Observation]]
 class OpenTelemetryMetrics(RecordingMetrics):
     """``Metrics`` as OpenTelemetry instruments, named ``aioinformer....``.
 
-    Make one for each meter provider, and share it among all factories and event loops of the
-    process.
+    Make one for each meter provider, and share it among all factories and loops of the process.
 
     The attributes are those of the Prometheus adapter: ``informer`` (resource and scope), ``verb``,
     ``cause``, ``phase``, ``error``, ``listener``, ``queue``, ``priority``, ``controller``,

@@ -1,4 +1,4 @@
-"""Every kind of credentials over TLS: it is known, it rotates, and it is never told."""
+"""Every kind of credentials over TLS: it is used, it rotates, and no error shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exec plugins: what they are told, what they yield, and what is said when they fail."""
+"""Exec plugins: their input, their output, and the errors of their failures."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_an_expired_token_is_used_until_the_server_rejects_it(tmp_path: Pa
     assert await made(fake)() == TokenGrant("Bearer abc")
 
 
-# -- what it is told ---------------------------------------------------------------------------
+# -- its input -----------------------------------------------------------------------------------
 
 
 async def test_the_plugin_gets_no_cluster_information_unless_it_requests_it(tmp_path: Path) -> None:

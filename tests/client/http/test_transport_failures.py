@@ -1,4 +1,4 @@
-"""Refusals, broken networks, silence; and what an error never says."""
+"""Refused requests, broken and silent networks, and the texts that no error shows."""
 
 from __future__ import annotations
 
@@ -454,7 +454,7 @@ async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) 
     if echo is as_status:
         assert "[credential]" in shown
         assert "X-Api-Key" in shown
-        assert "aioinformer/" in shown, "what is no secret is told"
+        assert "aioinformer/" in shown, "the User-Agent is no secret and is shown"
     else:
         assert "the body is no Status" in shown
 

@@ -1,4 +1,4 @@
-"""Kubeconfigs that are rewritten while a client uses them, and what plugins are told of them."""
+"""Kubeconfigs that are rewritten while a client uses them, and the input of their plugins."""
 
 from __future__ import annotations
 
