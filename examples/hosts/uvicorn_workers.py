@@ -1,4 +1,4 @@
-"""A service with four worker processes and one watch: the workers share a cache file.
+"""A service with four worker processes, each of which watches the pods and keeps them in its cache.
 
 pip install 'aioinformer[fastapi]'
 python examples/hosts/uvicorn_workers.py
@@ -15,32 +15,20 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from tempfile import gettempdir
 
 import uvicorn
 from fastapi import FastAPI
 
-from aioinformer import CacheFile, Client, SharedInformer, SharedInformerFactory
+from aioinformer import Client, SharedInformer, SharedInformerFactory
 
-# On a local disk, and the same path in all workers of this service. Not in the directory for
-# temporary files itself, where any user could create the file first.
-FOLDER = Path(os.environ.get("CACHE_FOLDER", Path(gettempdir()) / f"pods-{os.getuid()}"))
 WORKERS = 4
-
-
-def shared_cache() -> CacheFile:
-    """Return the file of all workers, in a directory of this user."""
-    FOLDER.mkdir(mode=0o700, exist_ok=True)
-    return CacheFile(FOLDER / "pods.db", shared=True)
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-    """Run the informers as long as a worker."""
-    cache = shared_cache()
-    async with Client.connect() as client, SharedInformerFactory(client, cache=cache) as kube:
-        app.state.pods = kube.informer("pods")
+    """Run the informers of a worker, which begins after the fork."""
+    async with Client.connect() as client, SharedInformerFactory(client) as kube:
+        app.state.pods = kube.informer("pods", metadata_only=True)  # a fraction of the memory
         await app.state.pods.wait_synced(timeout=60)
         yield
 
@@ -57,9 +45,8 @@ async def list_pods() -> dict[str, str]:
 
 @app.get("/worker")
 async def show_worker() -> dict[str, object]:
-    """Show which worker has answered, and if it watches or follows."""
-    health = app.state.pods.health
-    return {"pid": os.getpid(), "state": health.state, "leader": health.leader}
+    """Show which worker has answered, and the state of its informer."""
+    return {"pid": os.getpid(), "state": app.state.pods.health.state}
 
 
 if __name__ == "__main__":
