@@ -44,7 +44,6 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── AlreadyOwned               an object has another controller already
     ├── SyncTimeout                ``wait_synced`` timed out; names the informers and reasons
     ├── CacheWaitTimeout           the cache did not reach an awaited state in time
-    ├── CacheDiffers               a verification found differences from the server
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
@@ -95,8 +94,8 @@ Example::
 Example::
 
     from aioinformer.errors import (
-        CacheDiffers, HandlerCancelled, HandlerTimeout, InformerError, ListenerOverflow,
-        ModelMismatch, ObjectDecodeError, TransformFailed,
+        HandlerCancelled, HandlerTimeout, InformerError, ListenerOverflow, ModelMismatch,
+        ObjectDecodeError, TransformFailed,
     )
 
     def on_error(problem: Problem) -> None:
@@ -105,8 +104,6 @@ Example::
                 print("a handler is too slow:", problem)
             case ModelMismatch() | TransformFailed() | IndexFailed() | ObjectDecodeError():
                 print("an object is rejected:", problem)
-            case CacheDiffers() as error:
-                print("repaired:", ", ".join(error.differences))
             case InformerError():
                 print(problem)
 
@@ -231,7 +228,6 @@ from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import UnexpectedObject as UnexpectedObject
 from aioinformer.errors.requests import server_error as server_error
 from aioinformer.errors.runtime import AlreadyOwned as AlreadyOwned
-from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
 from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
 from aioinformer.errors.runtime import CleanupFailed as CleanupFailed
 from aioinformer.errors.runtime import HandlerCancelled as HandlerCancelled
@@ -269,7 +265,6 @@ __all__ = [
     "AlreadyOwned",
     "AmbiguousResource",
     "BadRequest",
-    "CacheDiffers",
     "CacheWaitTimeout",
     "CleanupFailed",
     "ConfigurationError",

@@ -141,8 +141,8 @@ class Health:
     the informer, and one more while the state of shards that moved in is read. 0 without a group,
     and without a shard."""
     verified: float | None = None
-    """Seconds since the cache was last compared with the server without a difference (``verify``,
-    ``verify_every=``); ``None`` before the first time."""
+    """Seconds since ``verify`` last compared the cache with the server and found no difference;
+    ``None`` before the first time."""
     differences: int = 0
     """The number of differences that the last comparison found and did not repair."""
     repaired: int = 0
