@@ -23,7 +23,7 @@ paths, names and the server's ``Status``.
     │       └── LineTooLong, UnexpectedObject
     ├── HandlerTimeout, HandlerCancelled, ListenerOverflow                 handlers and streams
     ├── ObjectDecodeError, ModelMismatch, TransformFailed, NotCached       objects
-    ├── SyncTimeout, CacheWaitTimeout, CacheDiffers                        the cache
+    ├── SyncTimeout, CacheWaitTimeout                                      the cache
     ├── QueueShutDown, ReconcileTimeout, CleanupFailed, AlreadyOwned       controllers
     ├── PermanentError, TemporaryError                                     raised by a reconciler
     └── LeadershipLost, ShardLost, ShutdownIncomplete                      the process
@@ -68,8 +68,8 @@ Example::
 Example::
 
     from aioinformer.errors import (
-        CacheDiffers, HandlerCancelled, HandlerTimeout, InformerError, ListenerOverflow,
-        ModelMismatch, ObjectDecodeError, TransformFailed,
+        HandlerCancelled, HandlerTimeout, InformerError, ListenerOverflow, ModelMismatch,
+        ObjectDecodeError, TransformFailed,
     )
 
     def on_error(problem: Problem) -> None:
@@ -78,8 +78,6 @@ Example::
                 print("a handler is too slow:", problem)
             case ModelMismatch() | TransformFailed() | IndexFailed() | ObjectDecodeError():
                 print("an object is rejected:", problem)
-            case CacheDiffers() as error:
-                print("repaired:", ", ".join(error.differences))
             case InformerError():
                 print(problem)
 
@@ -204,7 +202,6 @@ from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import UnexpectedObject as UnexpectedObject
 from aioinformer.errors.requests import server_error as server_error
 from aioinformer.errors.runtime import AlreadyOwned as AlreadyOwned
-from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
 from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
 from aioinformer.errors.runtime import CleanupFailed as CleanupFailed
 from aioinformer.errors.runtime import HandlerCancelled as HandlerCancelled
@@ -241,7 +238,6 @@ __all__ = [
     "AlreadyOwned",
     "AmbiguousResource",
     "BadRequest",
-    "CacheDiffers",
     "CacheWaitTimeout",
     "CleanupFailed",
     "ConfigurationError",

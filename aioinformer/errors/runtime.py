@@ -10,7 +10,6 @@ from aioinformer.errors.usage import InformerError
 
 __all__ = [
     "AlreadyOwned",
-    "CacheDiffers",
     "CacheWaitTimeout",
     "CleanupFailed",
     "HandlerCancelled",
@@ -131,19 +130,6 @@ class CacheWaitTimeout(InformerError, TimeoutError):
     def __init__(self, message: str, *, resource_version: str) -> None:
         super().__init__(message)
         self.resource_version = resource_version
-
-
-class CacheDiffers(InformerError):
-    """A verification (``verify_every=``) found that the cache differs from the server's state.
-
-    Both states have the same version. ``differences`` maps keys to the kind of each difference
-    (``Difference``). The cause is a fault of this library or of the server. The informer repairs
-    the cache by the server's objects, and listeners receive the repairs as events.
-    """
-
-    def __init__(self, message: str, *, differences: Mapping[str, str]) -> None:
-        super().__init__(message)
-        self.differences = dict(differences)
 
 
 class ListenerOverflow(InformerError):

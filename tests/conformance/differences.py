@@ -69,8 +69,8 @@ DIFFERENCES = (
     ),
     Difference(
         (48,),
-        "``verify()`` and ``verify_every=`` compare the cache with the server, report the "
-        "differences and repair them. client-go has a detector for tests, which panics.",
+        "``verify()`` compares the cache with the server, returns the differences and can repair "
+        "them. client-go has a detector for tests, which panics.",
         "The comparison can run in production.",
     ),
     Difference(

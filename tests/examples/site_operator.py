@@ -99,17 +99,17 @@ async def sites_converge(simulation: Simulation) -> None:
     random, sites, purges = simulation.random, Sites(simulation.cluster), Purges()
     wanted: dict[str, tuple[str, int]] = {}
     deleted = set[str]()
-    # A fault may damage the body of an object behind its metadata. The object stays cached, and
-    # can't be opened, until it changes or a comparison with the server repairs the cache.
-    operator: Operator = make_operator(
-        simulation.source, purges, informer_options={"verify_every": 60}
-    )
+    operator: Operator = make_operator(simulation.source, purges)
 
     async with running_operator(operator, timeout=None):
         for step in range(40):
             await asyncio.sleep(random.uniform(0, 12))
             _take_step(step, sites, wanted, deleted, simulation)
         await simulation.settled()
+        # A fault may damage the body of an object behind its metadata. The object stays cached, and
+        # can't be opened, until it changes or a comparison with the server repairs the cache.
+        for resource in (SITES, CONFIGMAPS, DEPLOYMENTS):
+            await operator.informers.informer(resource).verify(repair=True)
         for name in wanted:
             sites.report_available(name)
         await simulation.cluster.settled(operator, timeout=None)

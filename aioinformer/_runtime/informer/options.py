@@ -43,7 +43,6 @@ class InformerKeywords(ReflectorKeywords, total=False):
     """The options as keywords; ``None`` and a missing keyword both mean the default."""
 
     resync: float
-    verify_every: float
     fail_fast: tuple[type[FetchError], ...]
     report_blocking: bool
     on_error: OnError | None
@@ -75,11 +74,6 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     """Seconds between two resyncs, which deliver the cached state to the listeners again as
     ``Updated(resync=True)``, without a request to the server; 0 for never. A listener can have a
     period of its own."""
-    verify_every: float = 0.0
-    """Seconds, a minute at least, between two comparisons of the cache with the server, as made by
-    ``SharedInformer.verify``, contents included; 0 for never. Each comparison costs the server a
-    full list. A difference is repaired, and reported as a ``Problem`` with ``CacheDiffers`` and
-    in health."""
     fail_fast: tuple[type[FetchError], ...] = ()
     """Errors of requests, ``Forbidden`` for example, that end the informer instead of being
     retried: ``SharedInformer.run`` raises them. A factory ends, too: its body is cancelled, and
@@ -105,7 +99,6 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_seconds("resync", self.resync, zero="never")
-        check_seconds("verify_every", self.verify_every, zero="never")
         check_hook(self.on_error)
         _check_cache(self.cache)
         _check_fail_fast(self.fail_fast)

@@ -4,7 +4,7 @@
                                   └─────▶ ListenerRegistry ──▶ handlers, streams
 
 ``InformerPipeline`` makes these parts, connects them and runs their tasks in one task group: the
-reflector, the pump, the periodic verification, and one task for each handler; the resync timer once
+reflector, the pump, and one task for each handler; the resync timer once
 a listener has a period.
 ``SharedInformer`` is the public side, whose methods pass the work to a part.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
@@ -58,7 +58,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._core.sharding.shard import Shard
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
-    from aioinformer._runtime.informer.verifier import PeriodicVerifier
     from aioinformer._runtime.scopes.group_shards import GroupShards
     from aioinformer._runtime.scopes.scope_set import ScopeSet
 
@@ -125,7 +124,6 @@ class InformerPipeline(Generic[T]):
         self.listeners: ListenerRegistry[T] = listeners
         self.status.registrations = lambda: listeners.registrations
         self.reader: CacheReader[T] = self._make_reader(namespace)
-        self._verify_every = options.verify_every
 
     def _make_builder(
         self, options: InformerOptions, shape: Shape[T], profile: ServerProfile | None
@@ -344,29 +342,14 @@ class InformerPipeline(Generic[T]):
         self._on_fatal = None
 
     async def _run_tasks(self) -> None:
-        parts: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
-            "pump": self.pump.run,
-        }
-        if self._verify_every:
-            parts["verification"] = self._make_verifier().run
-        if self.checkpointer is not None:
-            parts["cache file"] = self.checkpointer.run
         async with self._task_group as tasks:
             self.listeners.start_all()
             if self.scopes is not None:  # the reflectors have statuses of their own
                 self.reporter.start(asyncio.get_running_loop().time)
             self._reflectors.start(tasks)
-            for part, run in parts.items():
-                tasks.start(run(), name=f"{part} of {self.name}")
-
-    def _make_verifier(self) -> PeriodicVerifier:
-        from aioinformer._runtime.informer.verifier import PeriodicVerifier
-
-        return PeriodicVerifier(
-            self._verify_every,
-            lambda: self.compare(contents=True, repair=True),
-            self.reporter.verification_failed,
-        )
+            tasks.start(self.pump.run(), name=f"pump of {self.name}")
+            if self.checkpointer is not None:
+                tasks.start(self.checkpointer.run(), name=f"cache file of {self.name}")
 
     def _record_fatal(self, error: BaseException) -> None:
         """Report the error that ends the informer; called by the task group at once."""

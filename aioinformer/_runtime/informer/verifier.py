@@ -1,28 +1,20 @@
-"""The comparison of a cache with the server: once, or periodically.
+"""The comparison of a cache with the server.
 
 A list with ``resourceVersionMatch=Exact`` returns the state of exactly the version that the cache
 shows, as long as the server keeps that version (five minutes, by etcd's compaction). The list is
 read page by page, so that the state isn't in memory twice. client-go has the like as a debugging
 aid for WatchLists only, its ``consistencydetector``.
-
-A comparison costs the server a full list. ``PeriodicVerifier`` therefore compares seldom, spreads
-the comparisons of several informers over time, and doesn't retry: after a failure it waits for the
-next period.
 """
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.verification import Comparison, Verification
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Converter
-from aioinformer._core.listwatch.outcomes import classify
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
@@ -34,20 +26,12 @@ from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_namespace
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
-from aioinformer.errors import CacheDiffers, Expired, FetchError, NotSynced, ProtocolError
+from aioinformer.errors import Expired, FetchError, NotSynced, ProtocolError
 
-__all__ = ["MIN_PERIOD", "PeriodicVerifier", "verify"]
+__all__ = ["verify"]
 
 MAX_ATTEMPTS = 5
 """Versions of the cache that are compared until the server still keeps one."""
-
-MIN_PERIOD = 60.0
-"""Seconds: the least between two comparisons. The server reads each full list from its store and
-not from its watch cache."""
-
-JITTER = 0.2
-"""The part of a period by which a comparison may come early or late, so that informers that started
-together don't list together for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,46 +172,3 @@ def _check_version(source: ListerWatcher, version: str, request: ListRequest) ->
             f"{request.resource_version}",
             phase="list",
         )
-
-
-class PeriodicVerifier:
-    """Compares one cache periodically, and reports differences and failures."""
-
-    def __init__(
-        self,
-        period: float,
-        verify: Callable[[], Awaitable[Verification]],
-        on_failure: Callable[[str, Exception], None],
-    ) -> None:
-        """Make a verifier; ``run`` starts it.
-
-        Args:
-            period: seconds between two comparisons, ``MIN_PERIOD`` at least; 0 for never.
-            verify: makes one comparison.
-            on_failure: called with the kind of failure, in one word, and the error.
-        """
-        self.period = max(period, MIN_PERIOD) if period else 0.0
-        """Seconds between two comparisons; 0 for never."""
-        self._verify = verify
-        self._on_failure = on_failure
-
-    async def run(self) -> NoReturn:
-        """Compare periodically, until cancelled."""
-        while True:
-            await asyncio.sleep(self.period * random.uniform(1 - JITTER, 1 + JITTER))
-            await self._verify_once()
-
-    async def _verify_once(self) -> None:
-        try:
-            result = await self._verify()
-        except NotSynced:  # health says already why nothing is cached
-            return
-        except FetchError as error:
-            self._on_failure(classify(error, opened=False).name.lower(), error)
-        else:
-            if not result:
-                differences = {str(key): how for key, how in result.differences.items()}
-                self._on_failure("differs", CacheDiffers(str(result), differences=differences))
-
-    def __repr__(self) -> str:
-        return f"<PeriodicVerifier every={self.period:g}>"

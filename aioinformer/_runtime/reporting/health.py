@@ -132,8 +132,8 @@ class Health:
     """Watches and lists under way that read these shards: one for each namespace of the informer,
     and one more while the state of shards that moved in is read. 0 without a group or shard."""
     verified: float | None = None
-    """Seconds since the cache was last compared with the server without a difference (``verify``,
-    ``verify_every=``); ``None`` before the first time."""
+    """Seconds since ``verify`` last compared the cache with the server and found no difference;
+    ``None`` before the first time."""
     differences: int = 0
     """Differences that the last comparison found and did not repair."""
     repaired: int = 0

@@ -19,12 +19,12 @@ class Problem:
     informer: str
     phase: str
     """The work that failed: ``list``, ``watchlist``, ``watch``, ``freshness_check``, ``discovery``,
-    ``rewind``, ``verify``, ``object``, ``handler``; of a controller ``reconcile``, ``trigger``."""
+    ``rewind``, ``object``, ``handler``; of a controller ``reconcile``, ``trigger``."""
     cause: str
     """The kind of failure, in one word: the name of an ``Outcome`` in lower case, such as
-    ``access_denied`` (403), ``unauthorized`` (401), ``expired``, ``unreachable``, ``watch_refused``
-    or ``idle_timeout``; ``rejected`` for an object; ``differs`` for a cache that was compared with
-    the server; for a handler or a controller, its name."""
+    ``access_denied`` (403), ``unauthorized`` (401), ``expired``, ``unreachable``,
+    ``watch_refused`` or ``idle_timeout``; ``rejected`` for an object; for a handler or a
+    controller, its name."""
     error: Exception
     """The exception, with the server's Status in it if there is one."""
     retry_in: float | None = None

@@ -25,7 +25,7 @@ from aioinformer._runtime.reporting.safe_tracing import (
     handler_span_factory,
     make_informer_trace,
 )
-from aioinformer.errors import CacheDiffers, FetchError
+from aioinformer.errors import FetchError
 
 if TYPE_CHECKING:  # for programs that read the health, or have an error hook
     from aioinformer._runtime.reporting.health import InformerState
@@ -223,12 +223,6 @@ class InformerReporter:
     def object_rejected(self, error: Exception) -> None:
         """Report that versions of one or more objects were rejected; the pump has logged that."""
         self._report("object", "rejected", error, None)
-
-    def verification_failed(self, cause: str, error: Exception) -> None:
-        """Report that the cache differs from the server, or that they could not be compared."""
-        level = logging.ERROR if isinstance(error, CacheDiffers) else logging.WARNING
-        log.log(level, "%s: verifying: %s: %s", self.informer, type(error).__name__, error)
-        self._report("verify", cause, error, None)
 
     # -- listeners -----------------------------------------------------------------------------
 

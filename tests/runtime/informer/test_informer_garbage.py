@@ -194,8 +194,8 @@ async def control(informers: SharedInformerFactory) -> Left:
     return Left.of(pods)
 
 
-async def compact(informers: SharedInformerFactory) -> Left:
-    pods = informers.informer("pods", resync=1.0, verify_every=60.0)
+async def resync(informers: SharedInformerFactory) -> Left:
+    pods = informers.informer("pods", resync=1.0)
     await pods.wait_synced(timeout=30)
     return Left.of(pods)
 
@@ -215,7 +215,7 @@ def _name(pod: KubeObject) -> str:
         read_namespaces,
         follow_namespaces,
         control,
-        compact,
+        resync,
     ],
 )
 async def test_reference_counts_free_the_informers_of_a_factory_that_was_left(use: Use) -> None:

@@ -139,7 +139,7 @@ def test_a_misspelt_keyword_of_a_factory_is_corrected() -> None:
         SharedInformerFactory(scripted_source(), shutdown_timeout=text)
 
 
-@pytest.mark.parametrize("keywords", [{"resync": -1.0}, {"verify_every": float("nan")}])
+@pytest.mark.parametrize("keywords", [{"resync": -1.0}, {"resync": float("nan")}])
 def test_a_number_out_of_range_is_an_error_where_it_is_given(keywords: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be seconds, or 0 for never"):
         SharedInformerFactory(scripted_source(), **keywords)
