@@ -1,8 +1,7 @@
 """``ControllerBuilder``: the declaration of one controller of an operator.
 
-A controller runs once, and a replica that leads again needs a new one. So an operator keeps the
-declaration and builds a ``Controller`` from it for each term of leadership. Names of resources that
-only the server knows are resolved when the operator starts.
+A controller runs once, so an operator builds a new one from its declaration for each term of
+leadership. Names that only the server knows are resolved when the operator starts.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = ["ControllerBuilder", "Discovers", "WatchedResource"]
 
 WatchedResource: TypeAlias = str | Resource | SharedInformer[Any]
 """A resource by its name (``deployments``, ``foos.example.com``), a ``Resource``, or an informer of
-``Operator.informers``, with selectors for example."""
+``Operator.informers``."""
 
 
 class Discovers(Protocol):
@@ -61,9 +60,7 @@ class _Reference:
 
     @property
     def name(self) -> str:
-        """The resource's name: as the program has written it until the resource is known. Selectors
-        and spelling are no part of the name of a known resource.
-        """
+        """The name as the program has written it; the resource's own as soon as that is known."""
         return self._given if self._informer is None else versioned_name(self._informer.resource)
 
     def _find_informer(self, given: WatchedResource) -> SharedInformer[Any] | None:
@@ -131,7 +128,6 @@ class ControllerBuilder:
         self._informers = informers
         check_names(keywords, ControllerKeywords.__annotations__)
         self.shards = _find_group(resource, keywords.get("shards"))
-        """The group among whose members the objects are divided; ``None`` for no group."""
         self._reference = _Reference(resource, informers, self.shards)
         self._reconcile = reconcile
         self._keywords = keywords.copy()
@@ -146,8 +142,8 @@ class ControllerBuilder:
     @property
     def name(self) -> str:
         """The name in logs, health and metrics: ``name=``, or the resource's without selectors. A
-        custom resource that the program has named otherwise, such as by its short name, has its
-        own name when the server was asked for it.
+        custom resource has its own name, however the program has written it, when the operator has
+        started.
         """
         return self._keywords.get("name") or self._reference.name
 
@@ -156,8 +152,7 @@ class ControllerBuilder:
         """The informer of the objects that are reconciled.
 
         Raises:
-            NotRunning: the resource is known by a name that isn't built in, and the operator hasn't
-                started yet.
+            NotRunning: only the server knows the resource, and the operator hasn't started yet.
         """
         return self._reference.informer
 
@@ -167,14 +162,10 @@ class ControllerBuilder:
         *,
         filter: Filter[Any] | None = None,
     ) -> Self:
-        """Reconcile an object when an object that it controls is added, updated or deleted.
+        """Reconcile an object when an object that it controls changes, as ``Controller.owns``.
 
         With ``shards=`` of a group that is divided by namespace, only the children in the shards of
         this replica are read. By uid, children may be in any shard, and each replica reads all.
-
-        Args:
-            resource: the resource of the children: a name, a ``Resource`` or an informer.
-            filter: the events of the children that are triggers.
 
         Raises:
             UsageError: the operator has started.
@@ -192,13 +183,7 @@ class ControllerBuilder:
         *,
         filter: Filter[Any] | None = None,
     ) -> Self:
-        """Reconcile keys when objects of another resource change.
-
-        Args:
-            resource: the other resource: a name, a ``Resource`` or an informer.
-            to_keys: a plain function of such an object that returns the keys that it affects, as
-                for ``Controller.watches``.
-            filter: the events of the other objects that are triggers.
+        """Reconcile keys when objects of another resource change, as ``Controller.watches``.
 
         Raises:
             UsageError: the operator has started.
@@ -223,12 +208,7 @@ class ControllerBuilder:
         return self
 
     async def resolve(self, client: Discovers) -> None:
-        """Find the resources that only the server knows.
-
-        Raises:
-            UnknownResource: the server doesn't serve one of them.
-            FetchError: the server can't be asked.
-        """
+        """Find the resources that only the server knows, or raise its error."""
         self._started = True
         for reference in (self._reference, *(each.reference for each in self._triggers)):
             await reference.resolve(client)
@@ -260,13 +240,7 @@ class ControllerBuilder:
 
 
 def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup | None:
-    """Return the group of a controller: that of ``shards=``, or that whose shards a given informer
-    reads.
-
-    Raises:
-        TypeError: ``shards`` is no group.
-        UsageError: both an informer and a group are given.
-    """
+    """Return the group of ``shards=``, or that whose shards a given informer reads."""
     if shards is not None:
         check_shards(given, shards)
         return shards
@@ -276,5 +250,4 @@ def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup
 
 
 def _is_resource(given: object) -> bool:
-    """Return True for a name and a ``Resource``; the program may not be type-checked."""
     return isinstance(given, str | Resource)

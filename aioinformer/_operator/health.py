@@ -29,12 +29,10 @@ class OperatorHealth:
     leader: str
     """The identity of the replica that leads; empty if there is none or no election."""
     controllers: Mapping[str, ControllerHealth]
-    """The health of each controller of this replica by name. While the replica doesn't lead, only
-    controllers with ``shards=`` run."""
+    """The health of each controller that runs on this replica: without the lease, those with
+    ``shards=``."""
     informers: Mapping[str, Health]
-    """The health of each informer by name."""
     groups: Mapping[str, GroupHealth]
-    """The health of each group of ``shards=`` by name."""
 
     def __str__(self) -> str:
         parts: list[str] = [self.state]

@@ -1,8 +1,4 @@
-"""``Operator``: controllers as a whole program, with leader election, Events, probes and signals.
-
-An operator owns one ``SharedInformerFactory``, so that controllers share informers, and builds
-the controllers anew for each term of leadership.
-"""
+"""``Operator``: controllers as a whole program: leader election, Events, probes and signals."""
 
 from __future__ import annotations
 
@@ -43,13 +39,11 @@ class Operator:
         if __name__ == "__main__":
             operator.main()
 
-    ``main`` runs until SIGTERM or SIGINT. Of several replicas with ``leader_election`` one leads
-    and reconciles. The others keep their caches filled, and one of them takes over when the leader
-    ends. A replica that loses the lease cancels its runs and becomes a candidate again. Controllers
-    with ``shards=`` run on all replicas, which divide the objects among themselves.
-
-    An operator is controller-runtime's Manager. Its parts can be used alone: ``Controller``,
-    ``SharedInformerFactory``, ``LeaderElector``, ``EventRecorder``.
+    Of several replicas with ``leader_election`` one leads and reconciles. The others keep their
+    caches filled, and one of them takes over when the leader ends. A replica that loses the lease
+    cancels its runs and becomes a candidate again. Controllers with ``shards=`` run on all
+    replicas, which divide the objects among themselves. All controllers share one factory of
+    informers.
 
     Example::
 
@@ -92,13 +86,13 @@ class Operator:
 
         Args:
             client: a ``Client``. The operator opens and closes a client that was not entered.
-            name: the operator's name, such as ``foo-operator``, for Events and logs. It is also the
-                field manager of ``ctx.apply``, so two operators need two names, and an operator
-                that is renamed leaves the fields of its old name behind.
+            name: the name for Events and logs. It is also the field manager of ``ctx.apply``, so
+                two operators need two names, and a renamed operator leaves the fields of its old
+                name behind.
             namespace: the only namespace whose objects are read; ``None`` for all.
             leader_election: ``namespace/name`` of the Lease for which the replicas compete;
-                ``None`` if there is only one replica, or if all controllers have ``shards=``.
-            identity: the replica's own name; by default ``$POD_NAME``, or the host's name, and a
+                ``None`` for one replica, or if all controllers have ``shards=``.
+            identity: the replica's own name; by default ``$POD_NAME`` or the host's name, and a
                 random part.
             lease_duration: as for ``LeaderElector``.
             renew_deadline: as for ``LeaderElector``.
@@ -108,8 +102,8 @@ class Operator:
             host: the address of the port; ``None`` for all addresses, which a kubelet needs.
             shutdown_timeout: seconds that runs may take to finish after ``stop``. Choose less than
                 the ``terminationGracePeriodSeconds`` of the pod.
-            metrics: receives the counts and times of informers, queues and controllers. With
-                ``PrometheusMetrics``, ``/metrics`` serves them.
+            metrics: receives the numbers of informers, queues and controllers; ``/metrics`` serves
+                those of a ``PrometheusMetrics``.
             tracing: makes spans of requests and runs.
             on_error: called in the event loop with every ``Problem``. Must be quick.
             informer_options: the options of the informers; see ``InformerOptions``.
@@ -139,8 +133,7 @@ class Operator:
         self.informers = SharedInformerFactory(
             client, namespace=namespace, **(shared | (informer_options or {}))
         )
-        """The informers of all controllers. A reconciler reads other objects through
-        ``operator.informers.informer("configmaps").lister``."""
+        """The informers of all controllers, through which a reconciler reads other objects."""
         self.events = EventRecorder(
             client.api(find_built_in("events.events.k8s.io")),
             controller=name,
@@ -167,17 +160,16 @@ class Operator:
         """Declare a controller, and return it for ``owns`` and ``watches``.
 
         Args:
-            resource: the resource whose objects are reconciled: the name of a built-in or custom
-                resource, a ``Resource``, or an informer of ``informers``. The server is asked for
-                a custom resource's name when the operator starts.
+            resource: the name of a built-in or custom resource, a ``Resource``, or an informer of
+                ``informers``. The server is asked for a custom resource's name when the operator
+                starts.
             reconcile: ``async def reconcile(key, ctx)``, as for ``Controller``.
-            **keywords: the options of a ``Controller``: ``name`` (the resource's name by default),
-                ``concurrency``, ``backoff``, ``filter``, ``timeout``, ``resync``, ``finalizer``,
-                ``cleanup``, ``run_in_thread``, ``failure_condition``, ``field_manager`` (the
-                operator's name by default), and ``shards``: a ``ShardGroup`` among whose members
-                the objects are divided. The controller then runs on each replica, with or without
-                a leader election. The operator enters and leaves the group, unless the program has
-                entered the group.
+            **keywords: options of a ``Controller``, except ``client``, ``events``, ``metrics``,
+                ``tracing``, ``on_error`` and ``shutdown_timeout``, which the operator sets.
+                ``name`` is the resource's name by default, ``field_manager`` the operator's. A
+                controller with ``shards=group`` runs on each replica, with or without a leader
+                election, and the operator enters and leaves the group unless the program has
+                entered it.
 
         Raises:
             UsageError: the operator has started, or has a controller of that name already; or both
@@ -199,9 +191,7 @@ class Operator:
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
-        """The controllers that run: those of the current term of leadership, and those with
-        ``shards=``.
-        """
+        """The controllers that run: those with ``shards=``, and on the leader the others."""
         return self._run.controllers
 
     # -- running ---------------------------------------------------------------------------------
@@ -214,9 +204,8 @@ class Operator:
 
         Raises:
             UsageError: there is no controller, the operator was started before, the server serves
-                no resource of a declared name (``UnknownResource``), some controllers have
-                ``shards=`` and others have neither that nor a leader election, or there is a leader
-                election and all controllers have ``shards=``.
+                no resource of a declared name (``UnknownResource``), or ``shards=`` and
+                ``leader_election=`` leave a controller on several replicas, or none to lead.
             NotRunning: an informer has ended.
             ShutdownIncomplete: after ``stop``, runs had to be cancelled; the error names them.
         """
@@ -259,8 +248,7 @@ class Operator:
 
         Raises:
             SystemExit: always, with the code.
-            UsageError: the caller runs in another thread than the main thread, in which alone
-                Python handles signals.
+            UsageError: the caller isn't in the main thread, where alone Python handles signals.
         """
         raise SystemExit(run_process(self, name=self._options.name, log_level=log_level))
 
@@ -304,15 +292,10 @@ class Operator:
         return self._run.port
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait until the cache of every informer holds its initial list, on each replica.
-
-        Call it while a task runs ``run``.
-
-        Args:
-            timeout: seconds; ``None`` for no limit.
+        """Wait until the cache of every informer holds its initial list, while a task runs ``run``.
 
         Raises:
-            SyncTimeout: the time is over. The error names the informers and the reasons.
+            SyncTimeout: not within ``timeout`` seconds (``None``: no limit); the error says why.
             NotRunning: the operator ended before.
             UsageError: the operator runs in another event loop.
         """

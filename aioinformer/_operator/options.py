@@ -18,22 +18,15 @@ from aioinformer.errors import UsageError
 __all__ = ["SHUTDOWN_TIMEOUT", "OperatorOptions", "default_identity"]
 
 SHUTDOWN_TIMEOUT = 25.0
-"""Seconds that runs may take to finish after a signal. The kubelet kills a pod 30 s after the
-signal by default, and Events and the lease are sent within the remaining five seconds."""
+"""Seconds that runs may take to finish after a signal: the kubelet kills a pod after 30 s by
+default, and Events and the lease are sent in between."""
 
 MAX_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorOptions:
-    """The keyword arguments of ``Operator``, checked. ``Operator`` documents each of them.
-
-    Raises:
-        TypeError: ``port`` is not an integer, or ``on_error`` not a plain function.
-        ValueError: a number is out of range, ``name`` can't be a field manager, or the times of the
-            election don't fit together.
-        UsageError: ``name`` is empty, or ``leader_election`` is not ``namespace/name``.
-    """
+    """The arguments of ``Operator``, checked."""
 
     name: str
     leader_election: str | None
@@ -78,10 +71,8 @@ def _check_lease(lease: str) -> None:
 
 
 def default_identity() -> str:
-    """Return a name that no other replica has, nor this one before its restart.
-
-    In a pod, the host name is the pod's name. The random part is client-go's rule: a program that
-    returns under its old identity would have to wait for its own old lease.
+    """Return a name that no other replica has, nor this one before its restart: with its old name,
+    it would have to wait for its own old lease.
     """
     host = os.environ.get("POD_NAME") or socket.gethostname() or "unknown"
     return f"{host}_{uuid.uuid4().hex[:12]}"

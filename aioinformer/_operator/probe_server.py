@@ -5,9 +5,8 @@
                        or this replica is no member of a group of ``shards=``
     /metrics           the metrics, if the operator has ``PrometheusMetrics``
 
-A replica that waits for the lease is ready: during a rolling update the new replica waits for the
-old one to end, and the old one ends when the new one is ready. Each probe answers with JSON:
-``ok``, ``wrong`` (the reasons by name) and ``health``.
+A replica that waits for the lease is ready: in a rolling update, the old replica ends when the new
+one is ready. Each probe answers with JSON: ``ok``, ``wrong`` (the reasons by name) and ``health``.
 """
 
 from __future__ import annotations
@@ -50,23 +49,14 @@ class ProbeServer:
         health: Callable[[], OperatorHealth],
         metrics: Metrics | None,
     ) -> None:
-        """Listen nowhere before ``serving``.
-
-        Args:
-            informers: returns the informers to check.
-            health: returns the health of the operator.
-            metrics: served if Prometheus can scrape them.
-        """
         self._informers = informers
         self._health = health
         self._metrics: object = metrics
 
     @asynccontextmanager
     async def serving(self, host: str | None, port: int) -> AsyncGenerator[int]:
-        """Listen while the block runs. Give the port, which is chosen for a port of 0.
-
-        Raises:
-            UsageError: the port is in use, or not allowed.
+        """Listen while the block runs, and give the port. Raises ``UsageError`` if it can't be
+        opened.
         """
         app = web.Application()
         for path, respond in (

@@ -1,7 +1,6 @@
 """The operator as a whole process: event loop, signals, log, exit code.
 
-The first SIGTERM or SIGINT stops the operator, whether it leads or waits. A second one ends the
-process at once, by the signal's default action, for a person who doesn't want to wait.
+A second signal has its default action, for a person who doesn't want to wait.
 """
 
 from __future__ import annotations
@@ -43,13 +42,10 @@ class Stoppable(Protocol):
 
 
 def run_process(program: Stoppable, *, name: str, log_level: int | str | None) -> int:
-    """Run a program in a new event loop until it ends or a signal stops it.
+    """Run a program in a new event loop until it ends or a signal stops it; return the exit code.
 
-    Returns:
-        The exit code. An exception that isn't one of the library's is a bug and passes through.
-
-    Raises:
-        UsageError: the caller runs in another thread than the main thread.
+    An exception that isn't one of the library's is a bug and passes through. Raises ``UsageError``
+    outside of the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         raise UsageError(

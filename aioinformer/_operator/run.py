@@ -1,9 +1,8 @@
 """One run of an operator: connections, informers, terms of leadership, and the shutdown.
 
 Everything runs inside one task, so that a failure of any part ends the whole operator in order. A
-replica that leads finishes its runs when it is stopped. A replica that starts, or waits for the
-lease, has nothing to finish, and its task is cancelled. Controllers with ``shards=`` run on every
-replica, beside the task that waits for the lease or leads.
+replica that leads finishes its runs when it is stopped; the task of another is cancelled.
+Controllers with ``shards=`` run beside the task that waits for the lease or leads.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ log = logging.getLogger("aioinformer.operator")
 
 RESOLVE_DELAY = 1.0
 MAX_RESOLVE_DELAY = 30.0
-"""Seconds between two questions for resources: doubled each time, and two a minute in the end."""
+"""Seconds between two questions for resources: doubled each time, up to the second number."""
 
 
 class OperatorClient(Source, WriterSource, Discovers, Protocol):
@@ -55,22 +54,10 @@ class OperatorRun:
         *,
         health: Callable[[], OperatorHealth],
     ) -> None:
-        """Start nothing before ``run``.
-
-        Args:
-            client: opened for the run if it is a ``Client`` that wasn't entered.
-            informers: entered for the run.
-            events: entered for the run.
-            options: those of the operator.
-            health: returns the health of the operator, for probes.
-        """
         self.controllers: tuple[Controller, ...] = ()
-        """The controllers with ``shards=``, and those of the current term of leadership."""
         self.groups: tuple[ShardGroup, ...] = ()
-        """The groups of the controllers with ``shards=``."""
         self.elector: LeaderElector | None = None
         self.port: int | None = None
-        """The port for probes and metrics, while one is open."""
         self.stopping = False
         self.started = asyncio.Event()
         """Set when all resources are known, or when it is certain that they never will be."""
@@ -81,9 +68,8 @@ class OperatorRun:
         self._health = health
         self._task: asyncio.Task[None] | None = None
         self._candidate: asyncio.Task[None] | None = None
-        """The task that waits for the lease and leads, beside the controllers with ``shards=``."""
+        """Waits for the lease and leads, beside the controllers with ``shards=``."""
         self._leads = False
-        """True while the controllers of a term of leadership run."""
         self._unfinished: list[str] = []
 
     async def run(self, builders: Sequence[ControllerBuilder]) -> None:
@@ -141,8 +127,8 @@ class OperatorRun:
             raise ShutdownIncomplete(tuple(self._unfinished), waited=waited)
 
     async def _resolve(self, builders: Sequence[ControllerBuilder]) -> None:
-        """Find the resources that only the server knows. Without an answer, ask again for ever, as
-        an informer of a known ``Resource`` does: a server that restarts must not end its operators.
+        """Find the resources that only the server knows. Ask for ever, as informers do: a server
+        that restarts must not end its operators.
         """
         delay = RESOLVE_DELAY
         for each in builders:
@@ -161,7 +147,6 @@ class OperatorRun:
 
     @asynccontextmanager
     async def _serving(self, port: int) -> AsyncGenerator[None]:
-        """Answer probes while the block runs."""
         # Imported for operators with a port only, since aiohttp's server takes long to load.
         from aioinformer._operator.probe_server import ProbeServer
 
@@ -177,7 +162,6 @@ class OperatorRun:
         return [informer for factory in factories for informer in factory]
 
     async def _run_all(self, builders: Sequence[ControllerBuilder]) -> None:
-        """Run the controllers with ``shards=``, and lead with the others."""
         sharded = [each for each in builders if each.shards is not None]
         others = [each for each in builders if each.shards is None]
         if not sharded:
@@ -245,10 +229,7 @@ class OperatorRun:
 
 
 def _check_election(builders: Sequence[ControllerBuilder], options: OperatorOptions) -> None:
-    """Raise if a controller would run on several replicas, or an election would elect for nothing.
-
-    ``shards=`` means that there are several replicas.
-    """
+    """Raise if a controller would run on several replicas, or an election elects for nothing."""
     divided = [each.name for each in builders if each.shards is not None]
     whole = [each.name for each in builders if each.shards is None]
     if divided and whole and options.leader_election is None:
@@ -274,9 +255,7 @@ def _check_names(builders: Sequence[ControllerBuilder]) -> None:
 
 
 async def _run_controller(controller: Controller, unfinished: list[str]) -> None:
-    """Run one controller. Collect the names of its unfinished runs: the others may still finish
-    theirs.
-    """
+    """Run one controller; collect the names of its unfinished runs, while the others may finish."""
     try:
         await controller.run()
     except ShutdownIncomplete as incomplete:

@@ -1,6 +1,5 @@
 """``Controller``: informers request keys, and workers reconcile them.
 
-A controller is what a program of client-go builds from event handlers, a work queue and workers.
 Triggers are handlers that turn events into keys; ``Workers`` takes the keys; ``ControllerRun``
 starts and ends everything.
 """
@@ -87,10 +86,9 @@ class Controller:
 
     For each key one run is under way at a time. An event that arrives during a run is followed by
     another run. The cache is at least as new as the event. Keys of initial lists and resyncs wait
-    behind keys of other events. An exception from a run is logged, counted, shown in ``health``,
-    and the key is retried with backoff. Which events lead to which run is not promised: many events
-    may be merged into one run, and a new process starts with all objects again. So a reconciler
-    compares the wanted state with the actual state, and never relies on having seen a change.
+    behind keys of other events. Which events lead to which run is not promised: many events may be
+    merged into one run, and a new process starts with all objects again. So a reconciler compares
+    the wanted state with the actual state, and never relies on having seen a change.
 
     Leave a controller before its factory. On leaving, runs may finish for ``shutdown_timeout``
     seconds. If an exception or a cancellation leaves the block, runs are cancelled at once and
@@ -128,16 +126,15 @@ class Controller:
 
         Args:
             informer: the informer of the objects whose keys are reconciled. All of its events are
-                triggers, deletions included. With ``shards``, the resource instead: the name of a
-                built-in one, or a ``Resource``.
-            reconcile: ``async def reconcile(key, ctx)``; returns a ``Result`` or ``None``. Each
-                call has a copy of the context variables as they are when the controller starts.
-            shards: the group among whose members the objects are divided. The informer is
-                ``shards.informer(...)`` of the resource; an informer of the group, with selectors
-                for example, needs no ``shards``. Only objects of shards that this member holds are
-                reconciled, a shard moves away after the last reconcile of its keys, and writes
-                through ``ctx`` and of the finalizer raise ``ShardLost`` without the shard.
-            concurrency: the most keys that are reconciled at once; 4 by default.
+                triggers, deletions included. With ``shards``, the resource instead.
+            reconcile: ``async def reconcile(key, ctx)``; returns a ``Result`` or ``None``. An
+                exception is logged, counted, shown in ``health``, and the key is retried. Each call
+                has a copy of the context variables as they are when the controller starts.
+            shards: the group among whose members the objects are divided; an informer of the group
+                needs no ``shards``. Only objects of shards that this member holds are reconciled, a
+                shard moves away after the last reconcile of its keys, and writes through ``ctx``
+                and of the finalizer raise ``ShardLost`` without the shard.
+            concurrency: the most keys that are reconciled at once.
             name: for logs, health and metrics; the reconciler's name by default.
             backoff: returns how long a key that failed waits. By default client-go's rule: 5 ms,
                 doubled with every failure up to 1000 s, and at most 10 retries a second over all
@@ -155,22 +152,22 @@ class Controller:
             client: makes the writers of this controller: the ``Client``, or, under a
                 ``LeaderElector``, ``elector.guarded_client(client)``.
             events: records Warning Events on objects that can't be reconciled.
-            finalizer: a name such as ``example.com/cleanup``. The controller adds it to
-                ``metadata.finalizers`` before the first reconcile of an object, through ``client``,
-                and removes it after the cleanup. Objects that are being deleted are not passed to
-                ``reconcile``. A ``filter`` doesn't exclude deletions of objects that have it.
+            finalizer: a name such as ``example.com/cleanup``, added to ``metadata.finalizers``
+                before the first reconcile of an object and removed after the cleanup, through
+                ``client``. Objects that are being deleted are not passed to ``reconcile``. A
+                ``filter`` doesn't exclude deletions of objects that have it.
             cleanup: ``async def cleanup(key, ctx)``, called for an object that is being deleted and
-                has the finalizer. If ``cleanup`` returns ``None``, the finalizer is removed, and
-                the server deletes the object. A ``Result`` means a later call. If ``cleanup``
-                raises, it is retried with backoff, never skipped, and a Warning Event
-                ``CleanupFailed`` is recorded. ``cleanup`` may be called again after it has
-                succeeded, if the process ends, or loses the shard, before the finalizer is removed.
+                has the finalizer. ``None`` removes the finalizer, and the server deletes the
+                object. A ``Result`` means a later call. An exception is retried with backoff, never
+                skipped, and recorded as a Warning Event ``CleanupFailed``. ``cleanup`` may be
+                called again after it has succeeded, if the process ends, or loses the shard, before
+                the finalizer is removed.
             run_in_thread: True to call ``reconcile`` and ``cleanup``, which must be plain functions
                 then, in ``concurrency`` threads of the controller's own. These functions may block,
                 and read caches. A thread can't be cancelled, so ``run`` waits until they return.
             field_manager: the field manager of ``ctx.apply``, at most 128 characters; by default
-                the controller's name. An ``Operator`` passes its own name. Two programs that apply
-                to one object need two names, and a new name leaves the fields of the old one.
+                the controller's name. Two programs that apply to one object need two names, and a
+                new name leaves the fields of the old one.
             failure_condition: the type of a condition, such as ``"Reconciled"``, which the
                 controller writes through the status subresource: False with the reason
                 ``CleanupFailed``, ``PermanentError`` or ``ReconcileFailed`` after a run that has
@@ -210,9 +207,7 @@ class Controller:
             backoff=default_limiter() if backoff is None else backoff,
         )
         self.name = options.name
-        """The name in logs, health and metrics."""
         self.informer: SharedInformer[Any] = found
-        """The informer of the objects that are reconciled."""
         self._stop = asyncio.Event()
         self._sources: list[TriggerSource] = []
         self._make_parts(reconcile, options)
@@ -259,10 +254,9 @@ class Controller:
     ) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
-        The controller of an object is the entry of its ``ownerReferences`` with
-        ``controller: true``. The child belongs to this controller if group and kind of that entry
-        are those of this controller's informer. If an update changes an object's controller, both
-        controllers are reconciled.
+        The entry of a child's ``ownerReferences`` with ``controller: true`` counts, if its group
+        and kind are those of this controller's informer. If an update changes an object's
+        controller, both controllers are reconciled.
 
         Args:
             informer: the informer of the children.
@@ -302,9 +296,8 @@ class Controller:
             informer: the informer of the other objects.
             to_keys: a plain function of such an object that returns the keys that it affects. For
                 an update it is called with the old and with the new object. If it raises, the error
-                is logged, counted and reported, and the event is skipped. The function should be
-                quick: when thousands of events wait for it, the informer waits too and logs a
-                warning.
+                is logged, counted and reported, and the event is skipped. It should be quick: when
+                thousands of events wait for it, the informer waits too and logs a warning.
             filter: the events of the other objects that are triggers.
 
         Raises:
@@ -338,8 +331,7 @@ class Controller:
         """Request a run of ``key`` for a reason that no informer reports.
 
         Raises:
-            UsageError: the name alone doesn't identify the object, or this isn't the controller's
-                event loop.
+            UsageError: the name alone doesn't identify the object, or in another event loop.
             NotRunning: the controller has stopped.
         """
         if self._workers.halted:
@@ -379,8 +371,7 @@ class Controller:
         )
 
     def failing(self, key: ObjectKey | str) -> FailingKey | None:
-        """Return how often, since when and why ``key`` fails; ``None`` if its last run succeeded or
-        there was none.
+        """Return how often, since when and why ``key`` fails; ``None`` if it doesn't.
 
         Raises:
             UsageError: the name alone doesn't identify the object.
@@ -395,11 +386,9 @@ class Controller:
     async def wait_synced(self, timeout: float | None = None) -> None:
         """Wait until the workers start: every trigger has received all objects that were cached.
 
-        Args:
-            timeout: seconds.
-
         Raises:
-            SyncTimeout: the time is over. The error names the informers and the reasons.
+            SyncTimeout: not within ``timeout`` seconds. The error names the informers and the
+                reasons.
             NotRunning: the controller ended before.
         """
         async with sync_timeout(timeout, self._describe_unsynced):
@@ -417,8 +406,7 @@ class Controller:
     # -- running -------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Run until ``stop`` is called or until this is cancelled. A cancellation cancels the runs
-        at once, as under a ``LeaderElector`` whose lease is lost.
+        """Run until ``stop``, or until this is cancelled, which cancels the runs at once.
 
         Returns when the last run has ended, however long a run takes that ignores its cancellation.
         A warning is logged every ten seconds meanwhile.
@@ -444,8 +432,8 @@ class Controller:
 
     def stop(self) -> None:
         """Start no more runs. ``run`` returns when the current runs have ended; the body of an
-        ``async with`` continues. A signal handler may call it. A program that waits for a lease has
-        no controller to stop, so its signal handler must cancel the task of the program instead.
+        ``async with`` continues. A signal handler may call it, and must cancel the program's task
+        if the program still waits for a lease.
         """
         self._controller_run.halt()
         self._stop.set()

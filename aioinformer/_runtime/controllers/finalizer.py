@@ -1,8 +1,8 @@
 """The finalizer of a controller: added before the first reconcile, removed after the cleanup.
 
-The steps are taken inside of a run, before the program's function. So they have the run's rules:
-one run of a key at a time, its timeout, and retries with backoff. The rules for objects are those
-of kube-rs' ``finalizer``:
+The steps are taken inside of a run, before the program's function, and so have the run's rules: one
+run of a key at a time, its timeout, and retries with backoff. The rules are those of kube-rs'
+``finalizer``:
 
     not deleted, without our entry    add the entry, wait for the cache, reconcile
     not deleted, with our entry       reconcile
@@ -49,11 +49,10 @@ __all__ = ["DeletionTrigger", "FinalizedReconcile", "finalized"]
 log = logging.getLogger("aioinformer.controller")
 
 ATTEMPTS = 5
-"""Requests for one patch, as in client-go's ``retry.DefaultRetry``. Each is made for the newest
-object, so that a conflict means that another program writes the object all the time."""
+"""Requests for one patch, as in client-go's ``retry.DefaultRetry``, each for the newest object."""
 
 CACHE_TIMEOUT = 10.0
-"""Seconds until the cache shows the entry that was added. Then the run fails, and is retried."""
+"""Seconds until the cache shows the added entry, after which the run fails and is retried."""
 
 _MakePatch: TypeAlias = Callable[[KubeObject, str], JsonPatchOperations | None]
 
@@ -72,17 +71,6 @@ class FinalizedReconcile:
         warnings: WarningEvents,
         gate: ShardGate | None = None,
     ) -> None:
-        """Send nothing before the first call.
-
-        Args:
-            finalizer: the entry of ``metadata.finalizers``.
-            reconcile: called for objects that are not being deleted, and for absent ones.
-            cleanup: called for objects that are being deleted and have the entry.
-            informer: caches the objects.
-            writer: patches the objects.
-            warnings: records an Event for a cleanup that fails.
-            gate: checks the shard of an object before each write; ``None`` without a group.
-        """
         self._finalizer = finalizer
         self._reconcile = reconcile
         self._cleanup = cleanup
@@ -154,14 +142,8 @@ class FinalizedReconcile:
         self._cleaned.pop(key, None)
 
     async def _change(self, obj: KubeObject, make_patch: _MakePatch) -> KubeObject | None:
-        """Send a patch for the newest object. Return the patched object, or ``None`` if it no
-        longer exists.
-
-        Nothing is sent if the newest object needs no change.
-
-        Raises:
-            FetchError: the server rejected the patch for another reason than a newer object, or
-                did not answer.
+        """Send a patch for the newest object, if it needs one. Return the patched object, or
+        ``None`` if it no longer exists. Raises ``FetchError``.
         """
         writer = self._writer
         if self._gate is not None:
@@ -202,18 +184,11 @@ class FinalizedReconcile:
 class DeletionTrigger:
     """A handler that requests the keys of objects that are being deleted.
 
-    A controller's ``filter=`` may exclude the event that begins a deletion: ``changed("spec")``
-    does for built-in resources. Without this trigger such an object would stay for ever.
+    A controller's ``filter=`` may exclude the event that begins a deletion, as ``changed("spec")``
+    does for built-in resources, and such an object would stay for ever.
     """
 
     def __init__(self, informer: str, enqueue: Enqueue, gate: ShardGate | None = None) -> None:
-        """Make a trigger.
-
-        Args:
-            informer: the name of the informer whose events are delivered.
-            enqueue: called with each key.
-            gate: knows which deletions are moves of a shard; ``None`` without a group.
-        """
         self._informer = informer
         self._enqueue = enqueue
         self._gate = gate
@@ -237,9 +212,7 @@ def finalized(
     options: ControllerOptions,
     gate: ShardGate | None,
 ) -> ReconcileFunction | FinalizedReconcile:
-    """Return the reconciler with the finalizer of a controller's options.
-
-    Without a cleanup there is no finalizer, and the reconciler is returned as it is.
+    """Return the reconciler with the finalizer of a controller's options, if there is one.
 
     Raises:
         UsageError: the controller has no client, or its informer keeps no metadata.

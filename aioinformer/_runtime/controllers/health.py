@@ -1,12 +1,8 @@
 """The public state of a controller, and the reports of its failures.
 
-``ControllerHealth`` is a snapshot for readiness probes, dashboards and people. Its times are in
-seconds relative to the snapshot.
-
 ``ReconcileErrors`` reports each failure once to the log, the metrics and the program's hook. A
-failed request is logged in one line, since its error names the request and the server's answer, and
-conflicts are frequent. Other errors are logged with a traceback, at most once a second: a
-reconciler with a bug fails for each of 10,000 keys.
+failed request is logged in one line, since conflicts are frequent. Other errors are logged with a
+traceback, at most once a second: a reconciler with a bug fails for each of 10,000 keys.
 """
 
 from __future__ import annotations
@@ -49,7 +45,7 @@ class ControllerHealth:
     error: BaseException | None
     """The error that ended the controller, if it failed."""
     waiting_for: tuple[str, ...]
-    """The triggers for which the controller waits before it starts its workers."""
+    """The triggers that have not received all cached objects yet."""
     running: Mapping[ObjectKey, float]
     """The keys that are being reconciled, and for how many seconds."""
     waiting: int
@@ -57,16 +53,13 @@ class ControllerHealth:
     runs: int
     """Runs that have ended, with any result."""
     failed_runs: int
-    """Runs that have failed."""
     failing: tuple[FailingKey, ...]
     """The keys whose last run failed, in the order of their first failure, at most a hundred."""
     failing_keys: int
     """The number of all keys whose last run failed."""
     queue: QueueStatistics
-    """The statistics of the work queue."""
     delayed: int = 0
-    """Of the keys that are to be reconciled: those that wait for their time alone, by a requeue or
-    a retry."""
+    """Of the waiting keys, those that wait for their time alone, by a requeue or a retry."""
     blocking_runs: int = 0
     """Times that a run has held the event loop for more than 250 ms
     (``InformerOptions.report_blocking``)."""
@@ -104,9 +97,7 @@ class ReconcileErrors:
     def __init__(self, informer: str, options: ControllerOptions) -> None:
         """Start with no failure; ``informer`` is the name of the controller's informer."""
         self.count = 0
-        """The number of runs that have failed."""
         self.blocking_runs = 0
-        """The number of times that a run has held the event loop."""
         self._name = options.name
         self._informer = informer
         self._metrics = wrap_metrics(options.metrics)
@@ -122,8 +113,8 @@ class ReconcileErrors:
     def report_failure(
         self, key: ObjectKey, error: Exception, *, failures: int, delay: float
     ) -> None:
-        """Report a failed run, the ``failures``-th in a row; it is retried in ``delay`` seconds, or
-        not before the object changes if these are infinite.
+        """Report a failed run, the ``failures``-th in a row; ``delay`` is the seconds to the retry,
+        or infinite.
         """
         self.count += 1
         plain = isinstance(error, FetchError | ReconcileTimeout | PermanentError | TemporaryError)

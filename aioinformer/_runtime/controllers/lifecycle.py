@@ -1,9 +1,8 @@
 """One run of a controller, from the registration of its triggers to the end of its last reconcile.
 
-The workers start when every trigger has received all cached objects, so that the first reconcile
-sees all of them. If a worker or an informer ends unexpectedly, everything ends, and the reason is
-raised. On a normal exit, runs may finish. If an exception leaves the block, they are cancelled in
-the same step of the loop, since a lease may just have been lost.
+If a worker or an informer ends unexpectedly, everything ends, and the reason is raised. On a normal
+exit, runs may finish. If an exception leaves the block, they are cancelled in the same step of the
+loop, since a lease may just have been lost.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ CANCEL_GRACE = 1.0
 """Seconds that cancelled runs have to end, after they had ``shutdown_timeout`` to finish."""
 
 SYNC_WARNING_DELAY = 30.0
-"""Seconds of waiting for a trigger's initial objects after which a warning is logged, once. Without
-it, an API server that can't be reached would look like a cluster without objects."""
+"""Seconds of waiting for a trigger's initial objects until a warning, without which an API server
+that can't be reached would look like a cluster without objects."""
 
 PENDING_LIMIT = 16_384
 """Events that may be pending for a trigger. A trigger is quick."""
@@ -54,9 +53,8 @@ class TriggerSource:
     event_filter: Filter[Any] | None = None
     resync: float | None = None
     coalesce: bool = False
-    """True if pending events of one object may be merged. A child that was added and deleted would
-    leave no event, and its owner would not be reconciled. So for children the informer waits for
-    the trigger instead, and logs a warning."""
+    """True if pending events of one object may be merged. Not for children, whose owner would not
+    be reconciled if a child was added and deleted meanwhile: the informer waits for the trigger."""
 
     def register(self, name: str) -> Registration:
         """Register the trigger with the informer."""
@@ -76,13 +74,6 @@ class ControllerRun:
     def __init__(
         self, workers: Workers, reconcile_runs: ReconcileRuns, options: ControllerOptions
     ) -> None:
-        """Start nothing before ``enter``.
-
-        Args:
-            workers: the queue, and the coroutine of each worker.
-            reconcile_runs: the runs that the workers start.
-            options: those of the controller.
-        """
         self.synced = asyncio.Event()
         """Set when the workers start, or when it is certain that they never will."""
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -116,16 +107,13 @@ class ControllerRun:
     # -- in and out ----------------------------------------------------------------------------
 
     def check_new(self) -> None:
-        """Raise unless the run can be entered.
-
-        Raises:
-            UsageError: it was entered before.
-        """
+        """Raise a ``UsageError`` if the run was entered before."""
         if self.loop is not None:
             raise UsageError(f"the controller {self._name} runs once; make another one")
 
     async def enter(self, sources: Sequence[TriggerSource]) -> None:
-        """Register the triggers, and start the workers when all triggers are synced.
+        """Register the triggers, and start the workers when all triggers are synced: the first
+        reconcile sees all cached objects.
 
         Raises:
             NotRunning: an informer has ended.
@@ -155,9 +143,7 @@ class ControllerRun:
             )
 
     async def _find_unstarted(self) -> str:
-        """Return the name of an informer that no task has started or is starting; empty if there
-        is none.
-        """
+        """Return the name of an informer that no task has started or is starting, or nothing."""
         unstarted: list[str] = []
         for _ in range(ENTER_TURNS):
             informers = self._registrations.values()
@@ -288,9 +274,7 @@ class ControllerRun:
             await registration.wait_synced()  # no limit: the informer retries for ever
 
     def _trigger_ended(self, registration: Registration) -> NotRunning:
-        """Return the error for a trigger that has ended, without which the controller would miss
-        events.
-        """
+        """Return the error for a trigger that has ended: the controller would miss events."""
         informer = self._registrations[registration]
         return NotRunning(
             f"the controller {self._name} has ended, since it receives no more events of "

@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 CONCURRENCY = 4
-"""Keys that are reconciled at once, if the program gives no number."""
 
 SHUTDOWN_TIMEOUT = 10.0
 """Seconds that leaving a controller waits for runs to finish."""
@@ -52,14 +51,7 @@ class ControllerKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
-    """The keyword arguments of ``Controller``, checked. ``Controller`` documents each of them.
-
-    Raises:
-        TypeError: ``concurrency`` is not an integer, ``backoff`` not a rate limiter, ``on_error``
-            not a plain function, ``client`` not a client, or ``events`` not a recorder.
-        ValueError: ``concurrency`` is below 1, ``timeout`` not positive, or ``field_manager`` or
-            ``failure_condition`` no name that a server accepts.
-    """
+    """The arguments of ``Controller``, checked."""
 
     name: str
     concurrency: int = CONCURRENCY
@@ -72,7 +64,6 @@ class ControllerOptions:
     on_error: OnError | None = None
     shutdown_timeout: float = SHUTDOWN_TIMEOUT
     client: WriterSource | None = None
-    """The writes of reconcilers and of finalizers."""
     events: EventRecorder | None = None
     finalizer: str | None = None
     cleanup: Callable[[ObjectKey, Any], Any] | None = None
@@ -80,7 +71,6 @@ class ControllerOptions:
     field_manager: str | None = None
     """The field manager of ``ctx.apply``; ``None`` for the controller's name."""
     failure_condition: str | None = None
-    """The type of the condition that shows failures."""
 
     def __post_init__(self) -> None:
         self._check_finalizer()

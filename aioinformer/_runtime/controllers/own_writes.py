@@ -1,11 +1,9 @@
 """The writes of each key that a cache may not show yet.
 
-A cache is always a little behind the server. A run that starts before the cache shows the writes of
-the previous run of its key would decide by an old state: it would create a second object, or write
-an old status back. So the next run of the key waits until the caches show them.
-
-The wait has an end. After ``CATCH_UP_TIMEOUT`` seconds the run is not started but counts as
-failed, so that its worker is free, health names the reason, and the key is retried with backoff.
+A run that starts before the cache shows the writes of the previous run of its key would decide by
+an old state: it would create a second object, or write an old status back. So the next run of the
+key waits until the caches show them. After ``CATCH_UP_TIMEOUT`` seconds it counts as failed
+instead, so that its worker is free, health names the reason, and the key is retried with backoff.
 Only a write that a healthy watch doesn't show for ``GIVE_UP_TIMEOUT`` seconds is forgotten, with a
 warning: the informer's selectors exclude the object, and its server sends no bookmarks.
 """
@@ -32,16 +30,14 @@ __all__ = ["CATCH_UP_TIMEOUT", "GIVE_UP_TIMEOUT", "OwnWrites"]
 log = logging.getLogger("aioinformer.controller")
 
 CATCH_UP_TIMEOUT = 10.0
-"""Seconds that a run waits for the caches. A watch event takes milliseconds; a watch that broke is
-replaced after a backoff of a second or two."""
+"""Seconds that a run waits for the caches: a watch that broke is replaced after one or two."""
 
 GIVE_UP_TIMEOUT = 120.0
 """Seconds after which a write is forgotten that a healthy watch doesn't show. A silent connection
 is replaced within 80 s, and bookmarks arrive once a minute."""
 
 KEYS_PER_STEP = 512
-"""Keys that are forgotten at once, so that the loop isn't blocked: a namespace with all of its
-objects may have been deleted."""
+"""Keys that are forgotten at once: a namespace with all of its objects may have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +101,6 @@ class OwnWrites:
     """The own writes of one controller, by the key whose run made them."""
 
     def __init__(self, name: str) -> None:
-        """Start without writes.
-
-        Args:
-            name: the controller's name, for the log.
-        """
         self._name = name
         self._informers: list[SharedInformer[Any]] = []
         self._children: list[SharedInformer[Any]] = []
@@ -129,15 +120,13 @@ class OwnWrites:
         self._informers.append(informer)
 
     def add_children(self, informer: SharedInformer[Any]) -> None:
-        """Rely on this informer: each change of a child is an event that leads to a run of its
-        controller.
-        """
+        """Rely on this informer: each change of a child is an event that leads to a run."""
         if informer.keeps_bodies:
             self._children.append(informer)
 
     def children_of(self, resource: Resource) -> SharedInformer[Any] | None:
-        """Return the informer that shows all changes of the children of a resource, in the same
-        version of its API; ``None`` if there is none.
+        """Return the informer that shows all changes of the children of a resource, if there is
+        one.
         """
         return next((each for each in self._children if each.resource == resource), None)
 
@@ -230,11 +219,9 @@ class OwnWrites:
     # -- forgetting ----------------------------------------------------------------------------
 
     def retire(self, key: ObjectKey) -> None:
-        """Forget a key without an object, of which no run is requested.
-
-        The object may be created again, and the next run must not decide by a cache that is older
-        than the writes of the last one. So the writes are forgotten when each healthy watch had
-        enough time to show them.
+        """Forget a key without an object and without a requested run, when each healthy watch had
+        enough time to show its writes: the object may be created again, and the next run must not
+        decide by an older cache.
         """
         self.applied.forget(key)
         if key in self._writes and not self._halted:

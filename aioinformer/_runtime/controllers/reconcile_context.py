@@ -1,7 +1,4 @@
-"""``ReconcileContext``: the second argument of a reconciler.
-
-The context joins the reasons for a run, which are values, with the writes of the run.
-"""
+"""``ReconcileContext``: the second argument of a reconciler."""
 
 from __future__ import annotations
 
@@ -33,10 +30,10 @@ class ReconcileContext:
     The methods write through the client of the controller. The next run of the same key starts when
     the caches of the controller's informers show these writes, so that a run never decides by a
     state from before the last write of its key. A cache that doesn't show a write within ten
-    seconds is a failed run, which is logged, shown in health and retried with backoff. Only a
-    healthy watch that doesn't show the write for two minutes is not waited for any longer, with a
-    warning: the informer's selectors exclude the object, and the server sends no bookmarks. Writes
-    through other writers, and writes whose answer was lost, are not waited for.
+    seconds is a failed run, which is retried with backoff. A write that a healthy watch doesn't
+    show for two minutes is forgotten, with a warning: the informer's selectors exclude the object,
+    and the server sends no bookmarks. Writes through other writers, and writes whose answer was
+    lost, are not waited for.
 
     ::
 
@@ -60,15 +57,7 @@ class ReconcileContext:
         priority: Priority = Priority.NORMAL,
         writes: RunWrites | None = None,
     ) -> None:
-        """Make a context; a controller does.
-
-        Args:
-            controller: the name of the controller.
-            reasons: the events and requests since the last run of this key began.
-            retries: the number of runs of this key that have failed in a row.
-            priority: ``LOW`` if all reasons are initial lists and resyncs.
-            writes: the writes of the run; ``None`` for a context that can't write.
-        """
+        """Make a context, as a controller does; without ``writes``, it can't write."""
         self._run = RunReasons(
             controller=controller, reasons=reasons, retries=retries, priority=priority
         )
@@ -83,9 +72,7 @@ class ReconcileContext:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """The events and requests since the last run of this key began. There may be several, since
-        they are merged.
-        """
+        """The events and requests since the last run of this key began, merged into one run."""
         return self._run.reasons
 
     @property
@@ -111,22 +98,15 @@ class ReconcileContext:
 
     @property
     def obj(self) -> KubeObject | None:
-        """The object of the key as the cache shows it now; ``None`` if it was deleted.
-
-        The object is the stored one. ``informer.lister.get(key)`` returns what ``convert=`` makes
-        of it.
+        """The object of the key as the cache stores it now, without ``convert=``; ``None`` if it
+        was deleted.
         """
         return self._run_writes.obj
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that begins each line with the controller and the key.
-
-        The logger is ``aioinformer.reconcile``. Each record has the attributes ``controller`` and
-        ``key``. As controller-runtime's ``log.FromContext``.
-
-        Example:
-            ``ctx.log.info("%d pods are available", available)``
+        """The logger ``aioinformer.reconcile``, which begins each line with the controller and the
+        key. Each record has the attributes ``controller`` and ``key``.
         """
         return self._run_writes.log
 
@@ -139,14 +119,7 @@ class ReconcileContext:
         action: str = "",
         related: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record a Kubernetes Event on the own object, and return at once.
-
-        Args:
-            event_type: ``Normal``, or ``Warning`` for something that may need attention.
-            reason: one word in CamelCase, for programs: ``Created``.
-            note: a sentence for people, cut after 1024 bytes.
-            action: what was done or tried, in one word; the reason, by default.
-            related: another object that is concerned, such as the child.
+        """Record a Kubernetes Event on the own object, as ``EventRecorder.record``.
 
         Raises:
             NotCached: the object was absent when the run began.
@@ -160,13 +133,8 @@ class ReconcileContext:
     # -- writes --------------------------------------------------------------------------------
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
-        """Return the reads and writes of any resource, as ``Client.api`` does.
-
-        The next run of this key waits for the writes too.
-
-        Args:
-            resource: a ``Resource``, or the name of a built-in one.
-            namespace: the namespace of all objects; by default that of each key or object.
+        """Return the reads and writes of any resource, as ``Client.api`` does. The next run of this
+        key waits for the writes too.
 
         Raises:
             UsageError: the controller has no client that writes.
@@ -175,17 +143,13 @@ class ReconcileContext:
         return self._run_writes.api(resource, namespace=namespace)
 
     async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:
-        """Change fields of the own object's status; send nothing if nothing changes.
+        """Change the named fields of the own object's status; send nothing if nothing changes.
 
         The fields are compared with the newest state that is known: the cached object, or what this
         run has written since. The differences are sent as a merge patch (RFC 7386) of the
         subresource ``status``: ``None`` removes a field, a list replaces a list. A patch with a
-        list names the resourceVersion, so that a list that another program has changed meanwhile,
-        such as its entry in ``conditions``, is not overwritten: ``Conflict`` is raised, and the
-        controller retries.
-
-        Args:
-            status: the fields to set. Fields that are not named stay.
+        list names the resourceVersion: if another program has changed the object meanwhile,
+        ``Conflict`` is raised, and the controller retries.
 
         Returns:
             The object as the server has stored it, or the cached object if nothing was sent.
@@ -213,16 +177,10 @@ class ReconcileContext:
     ) -> KubeObject:
         """Set one condition of the own object's status; send nothing if nothing changes.
 
-        The rules are those of ``aioinformer.set_condition``, and the write is ``patch_status``.
-        ``observedGeneration`` is the generation of the object that was cached when the run began,
-        if the object has one: a run may have decided by that one, even if a newer one is cached.
-
-        Args:
-            condition_type: the entry's ``type``, such as ``"Ready"``.
-            status: ``True``, ``False`` or ``"Unknown"``.
-            reason: one word in CamelCase, for programs.
-            message: a sentence for people.
-            fields: further fields of the status, which are sent in the same patch.
+        The rules are those of ``aioinformer.set_condition``, and the write is ``patch_status``,
+        which sends the further ``fields`` of the status too. ``observedGeneration`` is the
+        generation of the object that was cached when the run began: a run may have decided by that
+        one, even if a newer one is cached.
 
         Returns:
             The object as the server has stored it, or the cached object if nothing was sent.
@@ -248,16 +206,15 @@ class ReconcileContext:
     ) -> KubeObject:
         """Apply an object that the own object controls (server-side apply), or create it.
 
-        The field manager is the ``Operator``'s name, or ``Controller(field_manager=...)``. A
-        controller whose field manager changes leaves the fields of the old one behind. Fields that
-        an earlier apply had set and this one lacks are removed.
+        The field manager is the ``Operator``'s name, or ``Controller(field_manager=...)``. Fields
+        that an earlier apply had set and this one lacks are removed.
 
         Nothing is sent if nothing can change: this controller has applied the same before, and the
         cache shows the child in the version that the last apply led to. A request is saved only for
         children whose informer the controller ``owns`` without a filter, since a change that the
-        cache doesn't show yet must lead to another run, and has no ``transform=``. A change
-        of the child by anyone, also of its status or managedFields, leads to a request. A server
-        that serves the same version otherwise (a new default of a CustomResourceDefinition, a new
+        cache doesn't show yet must lead to another run, and has no ``transform=``. A change of the
+        child by anyone, also of its status or managedFields, leads to a request. A server that
+        serves the same version otherwise (a new default of a CustomResourceDefinition, a new
         admission webhook) does not; a new process sends each apply once.
 
         Args:
@@ -303,15 +260,11 @@ class ReconcileContext:
         two; use this for fields that depend on the existing object.
 
         Args:
-            obj: the object to create if none exists: at least ``apiVersion``, ``kind`` and
-                ``metadata.name``. The namespace is the own object's by default.
+            obj: the object to create if none exists, as for ``apply``.
             mutate: a plain function that changes the body (of the existing object, or a copy of
                 ``obj``) in place. Name and namespace must stay.
             resource: as for ``apply``.
             owned: as for ``apply``.
-
-        Returns:
-            ``"created"``, ``"updated"`` or ``"unchanged"``, and the object as the server has it.
 
         Raises:
             AlreadyOwned: another object controls the existing object.
@@ -325,7 +278,7 @@ class ReconcileContext:
 
             head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "size"}}
             done, config_map = await ctx.create_or_update(head, resize)
-            assert done == "created"
+            assert done == "created"  # or "updated", or "unchanged"
         """
         return await self._run_writes.create_or_update(obj, mutate, resource=resource, owned=owned)
 
@@ -336,7 +289,7 @@ class ReconcileContext:
         *,
         labels: LabelChoice = None,
     ) -> tuple[ObjectKey, ...]:
-        """Delete the objects that the own object controls and no longer wants.
+        """Delete the objects that the own object controls and no longer wants; return their keys.
 
         The children are those of the cache, by the owner's uid. Each deletion names the child's
         uid, so that an object that was created again under the same name is not deleted. Children
@@ -347,9 +300,6 @@ class ReconcileContext:
             children: the informer of the children, without ``model=`` and ``convert=``.
             keep: the objects to keep, or their keys or names.
             labels: a label selector of the children to look at; all by default.
-
-        Returns:
-            The keys of the objects whose deletion the server accepted.
 
         Raises:
             NotCached: the own object was deleted. Its children are the garbage collector's.

@@ -1,9 +1,8 @@
 """Runs of a reconciler: each is one call, in a task of its own.
 
-A separate task has a copy of the context, so that context variables that one run sets don't reach
-the next run. The task can be cancelled after the timeout or at the shutdown, and a run that cancels
-its own task affects nothing else. A worker waits until its run has ended, even if the worker is
-cancelled, so that two runs of one key never overlap.
+So context variables that one run sets don't reach the next run, the run can be cancelled after the
+timeout or at the shutdown, and a run that cancels its own task affects nothing else. A worker waits
+until its run has ended, even if the worker is cancelled: two runs of one key never overlap.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class Reconcile(Protocol):
         """Reconcile ``key``: ``async def reconcile(key, ctx)``.
 
         An exception is a failure, and is retried with backoff: a programming error such as a
-        TypeError too, as in controller-runtime and kopf. An object of an unexpected form raises the
-        same exceptions, and its next form may not. ``PermanentError`` ends the retries of a key,
-        and ``TemporaryError`` names a delay in place of the backoff.
+        TypeError too, as in controller-runtime and kopf, since the next form of the object may not
+        raise it. ``PermanentError`` ends the retries of a key, and ``TemporaryError`` names a delay
+        in place of the backoff.
         """
         ...
 
@@ -70,17 +69,7 @@ class ReconcileFunction:
     def __init__(
         self, function: Reconcile | BlockingReconcile, options: ControllerOptions, *, what: str
     ) -> None:
-        """Check the function.
-
-        Args:
-            function: the program's function of a key and a context.
-            options: those of the controller.
-            what: the argument's name, for errors.
-
-        Raises:
-            TypeError: the function takes other arguments; it is a plain function without
-                ``run_in_thread=True``, or is async with it.
-        """
+        """Check the function. Raises a ``TypeError`` that names it as ``what``."""
         if isinstance(function, type) or not callable(function):
             raise TypeError(
                 f"{what} must be an async function of a key and a context, not {function!r}"
@@ -131,11 +120,7 @@ class ReconcileFunction:
 def compile_functions(
     reconcile: Reconcile | BlockingReconcile, options: ControllerOptions
 ) -> tuple[ReconcileFunction, ReconcileFunction | None]:
-    """Return the checked reconciler, and the checked cleanup if there is one.
-
-    Raises:
-        TypeError: a function can't be one of these; see ``ReconcileFunction``.
-    """
+    """Return the checked reconciler and cleanup; raise a ``TypeError`` if one is unusable."""
     cleanup = options.cleanup
     return (
         ReconcileFunction(reconcile, options, what="reconcile"),
@@ -195,9 +180,8 @@ class ReconcileRuns:
         context.run(BLOCKING_REPORTER.set, self._blocking_reporter)
 
     async def run(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
-        """Call the reconciler and return its result.
-
-        If this is cancelled, the run is cancelled and awaited.
+        """Call the reconciler and return its result. If this is cancelled, the run is cancelled and
+        awaited.
 
         Raises:
             ReconcileTimeout: the run took too long, was cancelled, and has ended.
@@ -280,9 +264,7 @@ class ReconcileRuns:
         )
 
     def _log_cancel_error(self, key: ObjectKey, task: asyncio.Task[Result | None]) -> None:
-        """Log an exception of a run that was cancelled from outside. The exception has no other
-        effect.
-        """
+        """Log an exception of a run that was cancelled from outside; it has no other effect."""
         error = _exception_of(task)
         if error is not None and not isinstance(error, asyncio.CancelledError):
             text = describe_error(error)

@@ -1,6 +1,5 @@
 """The writes of one run of a reconciler: the status of its object, and the objects that it owns.
 
-Every write goes through a ``RecordedWriter``, so that the next run of the key waits for the caches.
 The owner is the cached object of the key: a child of an object that was deleted meanwhile would be
 deleted by the garbage collector, and is not written.
 """
@@ -41,7 +40,6 @@ from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
 __all__ = ["Mutate", "OperationResult", "RunWrites", "WriteTarget"]
 
 OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
-"""The effect of ``create_or_update``."""
 
 Mutate: TypeAlias = Callable[[dict[str, Any]], object]
 """A plain function that changes the body of an object in place. Its result is ignored."""
@@ -52,19 +50,13 @@ class WriteTarget:
     """The parts of a controller that the writes of its runs need."""
 
     options: ControllerOptions
-    """The controller's name, its client (``None`` for that of the informer) and field manager."""
     informer: SharedInformer[Any]
-    """The informer of the objects that are reconciled."""
     own_writes: OwnWrites
     gate: ShardGate | None = None
-    """Admits the keys of the shards of a group that this member holds; ``None`` without a group."""
+    """Admits the keys of the shards that this member of a group holds; ``None`` without a group."""
 
     def __post_init__(self) -> None:
-        """Check that a failure condition can be written.
-
-        Raises:
-            UsageError: there is no client that writes, or no JSON to read the conditions in.
-        """
+        """Raise a ``UsageError`` if a failure condition can't be written."""
         if self.options.failure_condition is not None:
             self.informer.check_bytes("failure_condition= reads status.conditions in")
             self.writer(self.informer.resource, None)
@@ -80,11 +72,7 @@ class WriteTarget:
         return self.options.field_manager or self.name[:MAX_MANAGER_LENGTH]
 
     def writer(self, resource: Resource, namespace: str | None) -> ResourceWriter:
-        """Return the writer of a resource.
-
-        Raises:
-            UsageError: there is no client that writes.
-        """
+        """Return the writer of a resource; raise a ``UsageError`` if there is no client."""
         client = self.options.client or self.informer.client
         if client is None:
             raise UsageError(
@@ -99,24 +87,17 @@ class RunWrites:
     """The writes of one run. ``ReconcileContext`` documents the public methods."""
 
     def __init__(self, target: WriteTarget, key: ObjectKey) -> None:
-        """Write nothing yet.
-
-        Args:
-            target: the controller's client, informer and records of writes.
-            key: the key that is reconciled.
-        """
         self._target = target
         self._key = key
         self._observed = target.informer.stored(key)
         if self._observed is None:
             target.own_writes.applied.forget(key)
-        """The cached object when the run began. The conditions that the run sets describe no newer
-        generation, even if the cache shows one by then."""
+        """The cached object when the run began, whose generation the conditions of the run
+        describe."""
         self._newest: KubeObject | None = None
         """The last state of the own object that this run wrote."""
         self._unbroken = True
-        """True while no other program can have written the own object between the run's begin and
-        the run's own writes."""
+        """True while no other program can have written the own object since the run began."""
 
     # -- WriteRecorder -------------------------------------------------------------------------
 
@@ -179,7 +160,7 @@ class RunWrites:
     @property
     def own_version(self) -> str:
         """The version of the own object after the run's writes, if these alone have changed the
-        object since the run began; empty if there were none, or another program may have written.
+        object since the run began; otherwise empty.
         """
         newest = self._newest
         return "" if newest is None or not self._unbroken else newest.resource_version
@@ -250,11 +231,7 @@ class RunWrites:
         return newest if is_older(cached.resource_version, newest.resource_version) else cached
 
     def _owner(self) -> KubeObject:
-        """Return the cached object of the key.
-
-        Raises:
-            NotCached: the object was deleted.
-        """
+        """Return the cached object of the key, or raise ``NotCached``."""
         informer = self._target.informer
         owner = informer.stored(self._key)
         if owner is None:

@@ -1,8 +1,8 @@
 """Triggers: handlers that turn the events of one informer into keys of a controller.
 
-A trigger is a plain handler that only requests keys, so that it is quick. For an update, the keys
-of the old and the new object are requested: a child whose owner changes affects both owners. If the
-program's ``to_keys`` raises for one of the two objects, the keys of the other are still requested.
+A trigger only requests keys, so that it is quick. For an update, the keys of the old and the new
+object are requested: a child whose owner changes affects both owners. If ``to_keys`` raises for one
+of the two objects, the keys of the other are still requested.
 """
 
 from __future__ import annotations
@@ -46,15 +46,10 @@ ToKeys: TypeAlias = Callable[[T], Iterable[ObjectKey | str]]
 controller's informer has a namespace of its own."""
 
 Enqueue: TypeAlias = Callable[[ObjectKey, Reason, Priority], None]
-"""Requests a run of a key."""
 
 
 def check_informer(informer: T) -> T:
-    """Return the informer that a controller was given.
-
-    Raises:
-        TypeError: it is something else, the name of a resource for example.
-    """
+    """Return the informer that a controller was given; raise a ``TypeError`` for anything else."""
     if isinstance(informer, str | Resource):
         raise TypeError(
             f"a controller takes an informer, such as informers.informer({str(informer)!r}), not "
@@ -72,12 +67,8 @@ def check_informer(informer: T) -> T:
 def find_informer(
     given: SharedInformer[Any] | str | Resource, shards: ShardGroup | None
 ) -> SharedInformer[Any]:
-    """Return the informer of a controller: the given one, or that of a resource on a group.
-
-    Raises:
-        TypeError: ``given`` is no informer and ``shards`` is ``None``, or ``shards`` is no group.
-        UsageError: both an informer and a group are given.
-        UnknownResource: no built-in resource has that name.
+    """Return the informer of a controller: the given one, or that of a resource on a group. Raises
+    ``TypeError``, ``UsageError`` or ``UnknownResource``.
     """
     if shards is None:
         return check_informer(cast("SharedInformer[Any]", given))
@@ -113,11 +104,7 @@ def check_shards(given: SharedInformer[Any] | str | Resource, shards: ShardGroup
 
 
 def check_to_keys(to_keys: object) -> None:
-    """Raise unless this is a plain function of an object.
-
-    Raises:
-        TypeError: it is not callable with an object, or async.
-    """
+    """Raise a ``TypeError`` unless this is a plain function of an object."""
     if isinstance(to_keys, type) or not callable(to_keys):
         raise TypeError(f"to_keys must be a function of an object, not {to_keys!r}")
     if is_async(to_keys):
@@ -136,13 +123,7 @@ class ObjectTrigger:
     """A handler that requests the key of each event's object."""
 
     def __init__(self, informer: str, enqueue: Enqueue, gate: ShardGate | None = None) -> None:
-        """Make a trigger.
-
-        Args:
-            informer: the name of the informer whose events are delivered.
-            enqueue: called with each key.
-            gate: knows which deletions are moves of a shard; ``None`` without a group.
-        """
+        """Make a trigger. ``gate`` knows which deletions are moves of a shard."""
         self._informer = informer
         self._enqueue = enqueue
         self._gate = gate
@@ -185,14 +166,8 @@ class Trigger(Generic[T]):
         parse_key: Callable[[ObjectKey | str], ObjectKey],
         on_error: Callable[[Exception], None],
     ) -> None:
-        """Make a trigger.
-
-        Args:
-            informer: the name of the informer whose events are delivered.
-            enqueue: called with each key.
-            to_keys: returns the keys that an object affects.
-            parse_key: converts what ``to_keys`` returns to a key.
-            on_error: called with an error of ``to_keys``, before the error is raised.
+        """Make a trigger. ``parse_key`` converts what ``to_keys`` returns; ``on_error`` gets its
+        errors.
         """
         self._informer = informer
         self._enqueue = enqueue
@@ -201,11 +176,7 @@ class Trigger(Generic[T]):
         self._on_error = on_error
 
     def __call__(self, event: Event[T]) -> None:
-        """Request the keys that an event affects.
-
-        Raises:
-            Exception: the first error of ``to_keys``. The keys of the other object were requested.
-        """
+        """Request the keys that an event affects, then raise the first error of ``to_keys``."""
         reason, priority = _reason_for(event, self._informer)
         failures: list[Exception] = []
         for key in self._affected_keys(event, failures):

@@ -1,10 +1,10 @@
-"""``WorkQueue``: client-go's work queue for asyncio.
+"""``WorkQueue``: client-go's work queue for asyncio. ``KeyQueue`` holds the state; this module
+waits.
 
-``KeyQueue`` holds the state; this module adds waiting. ``FairWaiters`` wakes waiting workers in
-FIFO order. One key is reserved for each woken worker until the worker's task runs, and other
-workers must not take reserved keys (``reserved``). The woken worker takes the key itself, with no
-await in between. So a cancelled ``get`` has taken nothing, and its reserved key is passed to the
-next worker. One timer waits for the earliest delayed key, instead of a timer for each.
+``FairWaiters`` wakes waiting workers in FIFO order. One key is reserved for each woken worker until
+the worker's task runs, and other workers must not take reserved keys. The woken worker takes the
+key itself, with no await in between, so a cancelled ``get`` has taken nothing, and its reserved key
+is passed to the next worker.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class FairWaiters:
     def __init__(self, items: Sized) -> None:
         """Start without waiters; ``items`` is read only for the number of items that it holds."""
         self.reserved = 0
-        """Items that are reserved for waiters that were woken and have not run yet."""
+        """Items for waiters that were woken and have not run yet."""
         self.waiters: deque[asyncio.Future[bool]] = deque()
-        """Waiters that were not woken yet."""
         self._items = items
 
     async def wait(self, loop: asyncio.AbstractEventLoop) -> bool:
@@ -81,8 +80,7 @@ class FairWaiters:
 K = TypeVar("K", bound=Hashable)
 
 KEYS_PER_STEP = 512
-"""Delayed keys that are moved or discarded in one step of the loop, which takes about a
-millisecond. A hundred thousand keys in one step would block the loop for a tenth of a second."""
+"""Delayed keys that are moved or discarded in one step of the loop, which takes about 1 ms."""
 
 NORMAL = Priority.NORMAL
 
@@ -99,9 +97,9 @@ class WorkQueue(Generic[K]):
     ``Priority.LOW`` after the others: while both wait, every tenth key is a low one, so that no key
     waits for ever.
 
-    A queue belongs to the event loop in which it is first used. From a thread, use
-    ``loop.call_soon_threadsafe(queue.add, key)``. ``len()``, ``statistics()`` and ``repr()`` may be
-    called in any thread.
+    A queue belongs to the event loop in which it is first used, and raises ``UsageError``
+    elsewhere. From a thread, use ``loop.call_soon_threadsafe(queue.add, key)``. ``len()``,
+    ``statistics()`` and ``repr()`` may be called in any thread.
     """
 
     def __init__(
@@ -124,7 +122,6 @@ class WorkQueue(Generic[K]):
         if metrics is not None and not name:
             raise ValueError("a work queue with metrics= needs a name=")
         self.name = name
-        """The name in errors and metrics."""
         self._keys: KeyQueue[K] = KeyQueue(f"the work queue {name}".rstrip())
         self._limiter: RateLimiter[K] = default_limiter() if backoff is None else backoff
         self._metrics = None if metrics is None else wrap_metrics(metrics)
@@ -139,13 +136,9 @@ class WorkQueue(Generic[K]):
     # -- adding --------------------------------------------------------------------------------
 
     def add(self, key: K, *, priority: Priority = NORMAL) -> bool:
-        """Request a run of ``key``. A key that waits at low priority is moved up by a normal one.
+        """Request a run of ``key``; return False if the queue is shut down.
 
-        Returns:
-            True, or False if the queue is shut down.
-
-        Raises:
-            UsageError: called outside of the queue's event loop.
+        A key that waits at low priority is moved up by a normal one.
         """
         if get_ident() != self._thread:
             self._bind_loop()
@@ -155,17 +148,14 @@ class WorkQueue(Generic[K]):
         return added
 
     def add_after(self, key: K, delay: float, *, priority: Priority = NORMAL) -> bool:
-        """Request a run of ``key`` in ``delay`` seconds, or at once if that isn't above 0.
+        """Request a run of ``key`` in ``delay`` seconds, or at once if that isn't above 0; return
+        False if the queue is shut down.
 
         Of several delays of a key the earliest counts, and the highest priority. An ``add`` in the
         meantime is a separate run. ``shut_down`` discards delayed keys, as in client-go.
 
-        Returns:
-            True, or False if the queue is shut down.
-
         Raises:
             ValueError: the delay is infinite or not a number.
-            UsageError: called outside of the queue's event loop.
         """
         if not isfinite(delay):
             raise ValueError(f"the delay of {key!r} must be finite, not {delay} seconds")
@@ -179,10 +169,8 @@ class WorkQueue(Generic[K]):
         return accepted
 
     def add_rate_limited(self, key: K, *, priority: Priority = NORMAL) -> bool:
-        """Request a retry of ``key`` after the backoff. Call ``forget`` when the key succeeds.
-
-        Returns:
-            True, or False if the queue is shut down.
+        """Request a retry of ``key`` after the backoff; return False if the queue is shut down.
+        Call ``forget`` when the key succeeds.
         """
         if not self._keys.is_shut_down:
             self._keys.retries += 1
@@ -205,7 +193,6 @@ class WorkQueue(Generic[K]):
 
         Raises:
             QueueShutDown: the queue is shut down, and has no more keys.
-            UsageError: called outside of the queue's event loop.
         """
         keys = self._keys
         if get_ident() != self._thread:
@@ -222,7 +209,7 @@ class WorkQueue(Generic[K]):
         """End the run of a key that ``get`` returned.
 
         Raises:
-            UsageError: the key is not being processed, or this is not the queue's event loop.
+            UsageError: the key is not being processed.
         """
         keys = self._keys
         if get_ident() != self._thread:
@@ -242,27 +229,19 @@ class WorkQueue(Generic[K]):
         return WorkContext(self)
 
     def priority(self, key: K) -> Priority | None:
-        """Return the priority of a key that waits or is processed; ``None`` for others.
-
-        A key that failed should be retried at its priority.
-        """
+        """Return the priority of a key that waits or is processed; ``None`` for others."""
         return self._keys.priority(key)
 
     # -- shutdown ------------------------------------------------------------------------------
 
     def shut_down(self, *, drop: bool = False) -> None:
-        """Accept no more keys, and discard delayed ones.
+        """Accept no more keys, and discard delayed ones. Returns at once; further calls have no
+        effect.
 
         Waiting keys are still handed out, and also keys that are processed and were added
-        meanwhile. After that, ``get`` raises ``QueueShutDown``. Returns at once. Further calls have
-        no effect.
-
-        Args:
-            drop: discard waiting keys too: ``get`` raises from now on. Keys that are being
-                processed must still be ``done``, and don't run again.
-
-        Raises:
-            UsageError: called outside of the queue's event loop.
+        meanwhile. After that, ``get`` raises ``QueueShutDown``. With ``drop=True``, they are
+        discarded too, and ``get`` raises from now on. Keys that are being processed must still be
+        ``done``.
         """
         loop = self._bind_loop()
         self._keys.shut_down(drop=drop)
@@ -275,15 +254,11 @@ class WorkQueue(Generic[K]):
             loop.call_soon(self._free, loop)
 
     async def drain(self, timeout: float | None = None) -> bool:
-        """Shut down, and wait until the workers are done with all keys that waited.
+        """Shut down, and wait until the workers are done with all keys that waited; return True
+        then, or False after ``timeout`` seconds. ``None`` is no limit: for ever, if there are no
+        workers.
 
         client-go's ShutDownWithDrain waits only for keys that are being processed at the moment.
-
-        Args:
-            timeout: seconds; ``None`` for no limit: for ever, if there are no workers.
-
-        Returns:
-            True if all keys are done.
         """
         self.shut_down()
         if self._keys.idle:
@@ -328,8 +303,7 @@ class WorkQueue(Generic[K]):
         """Return the queue's loop if it is the running one; the first use decides.
 
         Finding the running loop takes longer than an add (a system call in Python 3.11), so only
-        waits and timers do it. Other calls compare the thread, which runs one loop at a time. A key
-        that is added between two loops of a thread does no harm.
+        waits and timers do it. Other calls compare the thread, which runs one loop at a time.
         """
         loop = running_loop()
         check_loop(self._loop, self._keys.label)
@@ -369,9 +343,7 @@ class WorkQueue(Generic[K]):
         self._timer_due = inf if due is None else due
 
     def _collect_ready(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        """Move keys that are ready to the waiting ones. A loop may call a little early, so ``due``
-        counts.
-        """
+        """Move keys that are ready to the waiting ones. A loop may call a little early."""
         self._keys.collect_ready(max(due, loop.time()), KEYS_PER_STEP)
         self._fair_waiters.wake()
         self._set_timer(loop)

@@ -1,11 +1,8 @@
 """The workers of a controller: each takes a key, runs the reconciler and handles the result.
 
 From ``get`` to ``done`` a key belongs to one worker. The reconciler's result or exception decides
-when the key runs again: after a time, after the backoff, or at the next event. A ``PermanentError``
-ends the retries until an event shows a change; a ``TemporaryError`` may name its own delay. All
-other exceptions are retried with backoff, programming errors such as a TypeError included: an
-object of an unexpected form raises the same exceptions, and its correction cures them. A worker
-ends when the queue is shut down. Any other end is a bug.
+when the key runs again: after a time, after the backoff, or at the next event. A worker ends when
+the queue is shut down. Any other end is a bug.
 """
 
 from __future__ import annotations
@@ -52,9 +49,7 @@ REPEATING_CAUSES = ("resync", "requeue", "retry")
 
 
 class _RecordingLimiter:
-    """A rate limiter that remembers its last delay, which health shows as the time of the next
-    retry.
-    """
+    """A rate limiter that remembers its last delay, which health shows as the next retry."""
 
     def __init__(self, limiter: RateLimiter[ObjectKey]) -> None:
         self.last_delay = 0.0
@@ -88,15 +83,6 @@ class Workers:
         write_target: WriteTarget,
         options: ControllerOptions,
     ) -> None:
-        """Make the queue. Each worker is one task that awaits ``work``.
-
-        Args:
-            reconcile_runs: calls the reconciler.
-            errors: counts and reports the runs that fail.
-            warnings: records Events on objects that are not retried.
-            write_target: the client, informer and records of the writes of runs.
-            options: those of the controller.
-        """
         self._limiter = _RecordingLimiter(options.backoff)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             name=options.name, backoff=self._limiter, metrics=options.metrics
@@ -104,7 +90,6 @@ class Workers:
         self.failures = FailureTracker()
         self.pending = PendingReconciles()
         self.runs = 0
-        """The number of runs that have ended."""
         self._name = options.name
         self._reconcile_runs = reconcile_runs
         self._errors = errors
@@ -171,8 +156,8 @@ class Workers:
         self._forget(key)
 
     def forget_absent(self, key: ObjectKey) -> None:
-        """Forget a key if its object doesn't exist any more, and no run is under way or requested:
-        nothing else would end what is remembered.
+        """Forget a key without an object and without a run: nothing else would end what is
+        remembered.
         """
         if key in self.pending or self.queue.priority(key) is not None:
             return
@@ -228,11 +213,9 @@ class Workers:
         self._errors.record_run(outcome, clock() - began)
 
     def _is_skipped(self, key: ObjectKey, reasons: tuple[Reason, ...]) -> bool:
-        """Return True if a failing key has no reason to run now.
-
-        After a ``PermanentError``, repetitions are no reason. For all failing keys, the event of
-        the status that the failed run itself has written is no reason: the run would fail again,
-        before its backoff is over.
+        """Return True if a failing key has no reason to run now: a repetition after a
+        ``PermanentError``, or the event of the status that the failed run itself has written, which
+        would run again before the backoff is over.
         """
         if not self.failures.failures(key):
             return False

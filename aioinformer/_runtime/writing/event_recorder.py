@@ -1,8 +1,5 @@
 """``EventRecorder``: Kubernetes Events that tell users what a controller does.
 
-    async with EventRecorder(client.api(events), controller="example.com/foo") as recorder:
-        recorder.record(foo, "Normal", "Created", f"created {child.name}", action="Create")
-
 A reconcile must not fail because an Event can't be written, so ``record`` returns at once and
 raises no error of the server. An ``EventSeriesTracker`` decides which records are the same Event
 and when it is sent. A task sends one Event after the other, and retries after errors of the network
@@ -57,11 +54,10 @@ MAX_QUEUED = 1000
 MAX_ATTEMPTS = 12
 """The most requests for one Event (client-go's ``maxTriesPerEvent``)."""
 RETRY_DELAY = 10.0
-"""Seconds between two attempts (client-go's ``defaultSleepDuration``). The first delay is a random
-part of that, so that all clients that lost one server don't return at once."""
+"""Seconds between two attempts (client-go's ``defaultSleepDuration``); at first a random part of
+that, so that all clients that lost one server don't return at once."""
 SERIES_CHECK_INTERVAL = 60.0
-"""Seconds between two checks for series that are over: a sixth of the quiet time that ends a
-series."""
+"""Seconds between two checks for series that are over: a sixth of the quiet time that ends one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +65,27 @@ class EventStatistics:
     """Counts of an event recorder, since it was made."""
 
     recorded: int
-    """Calls of ``record``."""
     sent: int
     """Requests that the server has accepted: Events, and counts of series."""
     filtered: int
-    """Calls of ``record`` that led to no Event because there were too many for one object."""
+    """Records that led to no Event because there were too many for one object."""
     dropped: int
-    """Events that were discarded: unusable, beyond the queue's limit, or unsent when the recorder
-    ended."""
+    """Records without an Event: unusable, beyond the queue's limit, or unsent at the end."""
     failed: int
     """Events that the server rejected, or that could not be sent in ``MAX_ATTEMPTS`` attempts."""
     queued: int
-    """Events that wait to be sent."""
 
 
 class EventRecorder:
-    """A recorder of one controller's Events. Enter it with ``async with``, once.
+    """A recorder of one controller's Events. Enter it with ``async with``, once, in one event loop.
+
+        async with EventRecorder(client.api(events), controller="example.com/foo") as recorder:
+            recorder.record(foo, "Normal", "Created", f"created {child.name}", action="Create")
 
     Repeated records become one Event with a count, as with client-go's ``tools/events``: the second
     record within six minutes is sent at once, later counts every half hour and at the end. Beyond
-    25 at once, records of one object are discarded.
-
-    Records made before the recorder is entered are sent once it is entered. A recorder belongs to
-    one event loop.
+    25 at once, records of one object are discarded. Records made before the recorder is entered are
+    sent then.
 
     Args:
         events: writes ``events.events.k8s.io`` in every namespace; made without a namespace.
@@ -149,7 +143,7 @@ class EventRecorder:
         """Record that something has happened to an object. Returns at once.
 
         A record that can't become an Event (an object without kind or name, another type) raises no
-        error. The record is logged, counted as dropped and reported to ``on_error``.
+        error. It is logged, counted as dropped and reported to ``on_error``.
 
         Args:
             obj: the object, from a cache or a writer.
@@ -273,7 +267,6 @@ class EventRecorder:
                 await self._wait_queued(until=check_at)
 
     async def _wait_queued(self, *, until: float) -> None:
-        """Wait until an Event is queued, or the time is ``until``."""
         self._wakeup.clear()
         try:
             async with asyncio.timeout_at(until):
@@ -282,9 +275,6 @@ class EventRecorder:
             pass  # a check for series that are over is due
 
     async def _send_with_retries(self, series: EventSeries) -> None:
-        """Send the pending part of a series until the server accepts it or the attempts are used
-        up.
-        """
         for attempt in range(MAX_ATTEMPTS):
             try:
                 if (event := series.pending_event(self._reporter)) is not None:

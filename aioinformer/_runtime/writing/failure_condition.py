@@ -1,12 +1,8 @@
 """The condition that shows in an object's status if its last reconcile has failed.
 
-An Event ends after an hour, and a log is read by few users. A condition stays with the object, and
-``kubectl wait`` and other controllers understand it.
-
 The write of a condition is a change of the object, and so triggers a run. Two rules prevent a loop:
-nothing is sent if nothing changes, and a message alone is written again after
-``MESSAGE_INTERVAL`` only. An error whose text differs each time would change the object in each run
-otherwise.
+nothing is sent if nothing changes, and a message alone is written again after ``MESSAGE_INTERVAL``
+only, since the text of an error may differ each time.
 """
 
 from __future__ import annotations
@@ -44,16 +40,11 @@ SUCCESS_REASON = "ReconcileSucceeded"
 _TYPE = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
-"""The pattern of ``metav1.Condition.type``: a qualified name, with or without a domain."""
+"""The pattern of ``metav1.Condition.type``."""
 
 
 def check_condition_type(name: object) -> None:
-    """Raise unless this is the type of a condition, such as ``Reconciled``.
-
-    Raises:
-        TypeError: ``name`` is no text.
-        ValueError: the name has another form.
-    """
+    """Raise a ``TypeError`` or ``ValueError`` unless this is the type of a condition."""
     if not isinstance(name, str):
         raise TypeError(f"failure_condition must be a type such as 'Reconciled', not {name!r}")
     if not _TYPE.fullmatch(name):
@@ -98,13 +89,6 @@ class FailureCondition:
     """Writes one condition for each run of a controller."""
 
     def __init__(self, condition_type: str, *, controller: str, finalizer: bool) -> None:
-        """Write nothing yet.
-
-        Args:
-            condition_type: the ``type`` of the condition.
-            controller: the controller's name, for the log.
-            finalizer: True if objects that are being deleted are cleaned up.
-        """
         self._type = condition_type
         self._controller = controller
         self._finalizer = finalizer
@@ -113,27 +97,14 @@ class FailureCondition:
         self._supported = True
 
     async def show_success(self, run: ConditionWriter) -> None:
-        """Set the condition to True, unless the object is absent or being deleted.
-
-        Raises:
-            InformerError: the condition could not be written.
-        """
+        """Set the condition to True, unless the object is absent or being deleted."""
         self._written_at.pop(run.key, None)
         obj = run.obj
         if obj is not None and obj.deletion_timestamp is None:
             await self._write(run, obj, status=True, reason=SUCCESS_REASON, message="")
 
     async def show_failure(self, run: ConditionWriter, error: Exception, now: float) -> None:
-        """Set the condition to False, with the reason and a message.
-
-        Args:
-            run: the run that has failed.
-            error: its error.
-            now: seconds of a monotonic clock.
-
-        Raises:
-            InformerError: the condition could not be written.
-        """
+        """Set the condition to False, with reason and message, at a monotonic time ``now``."""
         obj = run.obj
         if obj is None:
             self._written_at.pop(run.key, None)
@@ -188,10 +159,7 @@ class FailureCondition:
         return True
 
     async def _check_supported(self, run: ConditionWriter, obj: KubeObject) -> None:
-        """Write no more conditions if the object exists, and so its subresource does not.
-
-        A server answers a request to either with the same 404.
-        """
+        """Write no more conditions if the 404 was of the subresource: the object exists."""
         try:
             found = await run.own_writer.get(run.key)
         except NotFound:
@@ -210,10 +178,8 @@ class FailureCondition:
 
 
 def _message_of(error: Exception) -> str:
-    """Return the text of an error for all who may read the object.
-
-    The texts of this library's errors have no secrets, and the author of a ``PermanentError`` has
-    written its text for users. Another exception may quote a password, such as that of a URL.
+    """Return the text of an error for all who may read the object: only that of an error of this
+    library or of a ``PermanentError``, since others may quote a password.
     """
     if isinstance(error, CleanupFailed) and error.__cause__ is not None:
         error = cast("Exception", error.__cause__)

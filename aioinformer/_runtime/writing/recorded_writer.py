@@ -1,8 +1,6 @@
-"""A writer that reports its successful writes, so that their caller can wait for a cache.
+"""A writer that reports its successful writes, so that the next run of a key waits for the caches.
 
-A controller remembers the writes of each key, and starts the next run of the key when the caches
-show them. A write whose answer is lost is not reported: the server may have done the write or not,
-and no version is known to wait for. Its caller sees the error.
+A write whose answer is lost is not reported: no version is known to wait for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The protocol of writes to single objects, implemented by the client and by a cluster in memory.
-
-Everything that writes to a cluster (an elector, an event recorder, a reconciler) needs this
-protocol only. So all of it runs against a server, against a cluster in memory and in simulated
-time.
-"""
+"""The protocol of writes to single objects, of the client and of a cluster in memory."""
 
 from __future__ import annotations
 
@@ -22,11 +17,9 @@ class ResourceWriter(Protocol):
 
     Each call is one request, and its errors are of phase ``write``. No request is retried, since a
     request that is sent twice may take effect twice: see ``retry_on_conflict``. A method returns
-    the object as the server stored it. ``await informer.wait_for(obj)`` waits until a cache
-    contains that version.
-
-    If the writer has a namespace of its own, a key may be a bare name, and an object may omit its
-    namespace.
+    the object as the server stored it; ``await informer.wait_for(obj)`` waits until a cache
+    contains that version. A writer with a namespace of its own takes bare names and objects without
+    a namespace.
 
     Raises, from every method:
         ServerError: the server rejected the request: ``NotFound``, ``Conflict`` (the object was
@@ -60,9 +53,7 @@ class ResourceWriter(Protocol):
     async def patch(
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
-        """Change parts of the object. A merge patch with a ``resourceVersion`` may raise
-        ``Conflict``.
-        """
+        """Change parts of the object. With a ``resourceVersion``, it may raise ``Conflict``."""
         ...
 
     async def apply(
@@ -77,9 +68,8 @@ class ResourceWriter(Protocol):
 
         Args:
             obj: only the fields that the program wants to set.
-            field_manager: the name under which the server records that these fields are the
-                program's; by default that of the ``Client``. A writer without a client needs a
-                name.
+            field_manager: the name under which the server records the fields; by default that of
+                the ``Client``. A writer without a client needs a name.
             force: True to take over fields that other managers have set: without that, an apply
                 can't correct a field that someone has edited. False to raise ``Conflict`` instead.
             subresource: ``status``, for example.
@@ -105,8 +95,8 @@ class ResourceWriter(Protocol):
             grace_period: seconds until a running object is killed; the object's own by default.
 
         Returns:
-            The object, if it still exists because of finalizers or its grace period, or if the
-            server returns its last state; otherwise ``None``.
+            The object if it still exists (finalizers, grace period), or if the server returns its
+                last state; otherwise ``None``.
         """
         ...
 
@@ -115,9 +105,7 @@ class WriterSource(Protocol):
     """Makes the writers of resources: a ``Client``, or a cluster in memory."""
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
-        """Return the reads and writes of a resource. No network is used.
-
-        Raises:
-            UnknownResource: no built-in resource has that name.
+        """Return the reads and writes of a resource, without network. May raise
+        ``UnknownResource``.
         """
         ...

@@ -1,8 +1,6 @@
 """Repetition of a read-change-write cycle after a conflict.
 
-An update carries the resourceVersion of the object that was read. The server rejects it with
-``Conflict`` if that version is not the newest. The remedy is to read again and to repeat the
-change. The caller's function does both; this module decides how often and when.
+The server rejects an update with ``Conflict`` if the object was changed since it was read.
 """
 
 from __future__ import annotations
@@ -43,11 +41,9 @@ async def retry_on_conflict(
 
         await retry_on_conflict(grow)
 
-    Other exceptions of ``attempt`` pass through at once.
-
     Args:
-        attempt: reads the object, changes it and writes it. The function is called again after each
-            conflict, so it must read the object itself.
+        attempt: reads the object, changes it and writes it, at each call. Other exceptions pass
+            through at once.
         attempts: the most calls.
         delay: seconds between two calls.
         jitter: the most by which a delay is lengthened at random, as a fraction of it.

@@ -1,7 +1,4 @@
-"""``set_condition``: an entry of ``status.conditions``, with the time of the system clock.
-
-``merge_condition`` has the rules and takes the time as an argument; this module supplies the time.
-"""
+"""``set_condition``: ``merge_condition`` with the time of the system clock."""
 
 from __future__ import annotations
 
@@ -31,13 +28,11 @@ def set_condition(
     writes only changes doesn't write in every run. Other entries and their order stay.
 
     Args:
-        conditions: the entries so far, such as ``obj["status"]["conditions"]``; ``None`` for none.
-            They are not changed, and may be those of a cached object.
+        conditions: the entries so far, which may be those of a cached object; ``None`` for none.
         condition_type: the entry's ``type``, such as ``"Ready"``.
         status: ``True``, ``False`` or ``"Unknown"``; the entry has it as a text.
         reason: one word in CamelCase, for programs.
-        message: a sentence for people. The text is cut after 32768 characters, the most that a
-            server accepts.
+        message: a sentence for people, cut after 32768 characters, the most that a server accepts.
         observed_generation: the ``metadata.generation`` that the entry describes; ``None`` to leave
             it out. ``condition_true`` doesn't count an entry of an older generation.
         now: the time of a change, with a zone; by default that of the system clock.
