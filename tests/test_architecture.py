@@ -112,7 +112,6 @@ OPTIONAL = (
     "_core.cachefile",
     "_core.codec.json_scanner",
     "_core.codec.list_decoder",
-    "_core.compression",
     "_core.controllers",
     "_core.leaderelection",
     "_core.selectors",

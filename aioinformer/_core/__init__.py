@@ -12,7 +12,6 @@ without an event loop, and a method without ``await`` is a critical section for 
     sharding        parts of a resource's objects by hash, and who works on which
     selectors       selectors, paths and predicates: the objects and fields that a program asks for
     codec           bytes of a list or watch to objects
-    compression     objects at rest as zstd frames
     listwatch       the state machine that chooses the next list or watch request
     cache           DeltaFIFO, indexed store, lister, verification
     cachefile       the identities and the changes that a cache file holds

@@ -1,1 +1,0 @@
-"""Objects at rest as zstd frames."""
