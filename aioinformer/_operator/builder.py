@@ -250,4 +250,5 @@ def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup
 
 
 def _is_resource(given: object) -> bool:
+    """Return True for a name and a ``Resource``; the program may not be type-checked."""
     return isinstance(given, str | Resource)
