@@ -109,12 +109,7 @@ class _Trigger:
 class ControllerBuilder:
     """A controller of an operator, declared before the operator runs.
 
-    Example::
-
-        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None: ...
-
-        operator = Operator(client, name="web-operator")
-        operator.controller("deployments", reconcile).owns("replicasets")
+    operator.controller("deployments", reconcile).owns("replicasets")
     """
 
     def __init__(

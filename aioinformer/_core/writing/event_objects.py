@@ -116,7 +116,7 @@ class EventRecord:
     reason: str
     note: str = ""
     action: str = ""
-    """What was done or tried; the reason is sent if this is empty."""
+    """The action that was done or tried; the reason is sent if this is empty."""
     related: ObjectReference | None = None
 
     def __post_init__(self) -> None:
