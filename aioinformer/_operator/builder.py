@@ -109,12 +109,7 @@ class _Trigger:
 class ControllerBuilder:
     """A controller of an operator, declared before the operator runs.
 
-    Example::
-
-        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None: ...
-
-        operator = Operator(client, name="web-operator")
-        operator.controller("deployments", reconcile).owns("replicasets")
+    operator.controller("deployments", reconcile).owns("replicasets")
     """
 
     def __init__(
@@ -250,4 +245,5 @@ def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup
 
 
 def _is_resource(given: object) -> bool:
+    """Return True for a name and a ``Resource``; the program may not be type-checked."""
     return isinstance(given, str | Resource)

@@ -32,18 +32,11 @@ __all__ = ["Operator"]
 class Operator:
     """Controllers as a whole program.
 
-        operator = Operator(Client.connect(), name="foo-operator",
-                            leader_election="default/foo-operator", port=8080)
-        operator.controller("foos.example.com", reconcile).owns("deployments")
-
-        if __name__ == "__main__":
-            operator.main()
-
     Of several replicas with ``leader_election`` one leads and reconciles. The others keep their
     caches filled, and one of them takes over when the leader ends. A replica that loses the lease
     cancels its runs and becomes a candidate again. Controllers with ``shards=`` run on all
     replicas, which divide the objects among themselves. All controllers share one factory of
-    informers.
+    informers. ``main`` runs the operator as a process.
 
     Example::
 

@@ -1,8 +1,6 @@
 """The children that a controller has applied, so that an equal apply need not be sent again.
 
-A reconciler applies all children in each run, and nearly always nothing changes. An apply that is
-equal to the last one, to an object that nothing has written since, changes nothing on the server.
-So a request is needless if the applied body has the hash of the last one, and the cache shows the
+A request is needless if the applied body has the hash of the last one, and the cache shows the
 child in the version that the last one led to. Any write of anyone gives the child another version.
 """
 
@@ -56,21 +54,15 @@ class AppliedChildren:
     """The last apply of each child, by the owner's key: about 400 bytes for each child."""
 
     def __init__(self) -> None:
-        """Start without applies."""
         self._applied: dict[ObjectKey, dict[tuple[Resource, ObjectKey], _Applied]] = {}
 
     def record(
         self, owner: ObjectKey, resource: Resource, written: KubeObject, digest: bytes, rewinds: int
     ) -> None:
-        """Note that an apply with this hash led to ``written``.
+        """Note that an apply with the hash ``digest`` led to ``written``.
 
-        Args:
-            owner: the key that is reconciled.
-            resource: the child's resource.
-            written: the child as the server has stored it.
-            digest: ``hash_body`` of the apply.
-            rewinds: how often the server of the child's informer went back in time so far. After a
-                restored backup, versions are given out a second time.
+        ``rewinds`` is how often the server of the child's informer went back in time so far: after
+        a restored backup, versions are given out a second time.
         """
         applied = _Applied(digest, written.uid, written.resource_version, rewinds)
         self._applied.setdefault(owner, {})[resource, written.key] = applied

@@ -1,11 +1,9 @@
 """Keys that wait for their time: a heap that holds each key once.
 
 A key that is delayed twice is ready at the earlier of the two times and has the higher of the two
-priorities, as in controller-runtime's queue (client-go's queue has the earlier time only). The heap
-entry of the later time is stale: it stays in the heap and is skipped. When most entries are stale,
-a new heap is begun, and each ``add`` moves a few entries from the old one. So no single step is
-long, however many entries there are. An entry is taken from the end of the old heap's list, so that
-the rest of the list is still a heap.
+priorities, as in controller-runtime's queue. The heap entry of the later time is stale and skipped.
+When most entries are stale, a new heap is begun, and each ``add`` moves a few entries from the end
+of the old one, which so stays a heap: no single step is long.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ class _DelayedKey(Struct, Generic[K], eq=False):
 
 
 _Heap: TypeAlias = "list[tuple[float, int, _DelayedKey[K]]]"
-"""Time, number and entry. The number keeps keys with equal times in order, and prevents a
-comparison of keys."""
+"""Time, number and entry. The number keeps keys with equal times in order, uncompared."""
 
 
 class DelayQueue(Generic[K]):
@@ -89,9 +86,7 @@ class DelayQueue(Generic[K]):
         return heap[0][0] if heap else None
 
     def pop(self, now: float) -> tuple[K, Priority] | None:
-        """Remove and return the key that has been ready for the longest, or ``None`` if none is
-        ready.
-        """
+        """Remove and return the key that has been ready for the longest; ``None`` if none is."""
         heap = self._next_heap()
         if not heap or heap[0][0] > now:
             return None

@@ -1,12 +1,8 @@
 """Finalizers: the next step for an object, and the patches that add and remove one entry.
 
-A finalizer is an entry of ``metadata.finalizers``. The server keeps a deleted object, with a
-``deletionTimestamp``, until the list is empty. Each controller adds its own entry before it creates
-anything that only it can clean up, and removes the entry after the cleanup. The rules are those of
-kube-rs' ``finalizer`` and of controller-runtime's ``controllerutil``.
-
-The patches are JSON patches with tests. A test of the uid protects an object that was created again
-under the same name. A test of the list or of the entry protects the entries of other controllers.
+The rules are those of kube-rs' ``finalizer`` and of controller-runtime's ``controllerutil``. The
+patches are JSON patches: a test of the uid protects an object that was created again under the same
+name, a test of the list or of the entry protects the entries of other controllers.
 """
 
 from __future__ import annotations
@@ -29,22 +25,16 @@ FinalizerStep: TypeAlias = Literal["add", "reconcile", "cleanup", "ignore"]
 """``ignore``: the object is being deleted, and this controller has nothing to clean up."""
 
 JsonPatchOperations: TypeAlias = list[dict[str, Any]]
-"""A JSON patch (RFC 6902)."""
 
 _NAME = re.compile(
     r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
-"""A qualified name: a DNS subdomain, a slash, and up to 63 characters. The API server accepts names
-without a domain for custom resources, with a warning, and rejects these for built-in ones."""
+"""A DNS subdomain, a slash, and up to 63 characters. The API server accepts names without a domain
+for custom resources, with a warning, and rejects them for built-in ones."""
 
 
 def check_finalizer_name(name: object) -> None:
-    """Raise unless this is a qualified name, such as ``example.com/cleanup``.
-
-    Raises:
-        TypeError: ``name`` is no text.
-        ValueError: the name has another form.
-    """
+    """Raise unless this is a qualified name: a ``TypeError``, or a ``ValueError`` for a text."""
     if not isinstance(name, str):
         raise TypeError(f"finalizer must be a name such as 'example.com/cleanup', not {name!r}")
     if not _NAME.fullmatch(name):
@@ -63,9 +53,8 @@ def next_step(obj: KubeObject, finalizer: str) -> FinalizerStep:
 
 
 def adding_patch(obj: KubeObject, finalizer: str) -> JsonPatchOperations | None:
-    """Return the patch that adds the entry; ``None`` if the entry is there, or can't be added.
-
-    The server rejects new entries for an object that is being deleted.
+    """Return the patch that adds the entry; ``None`` if it is there, or the object is being
+    deleted, for which the server rejects new entries.
     """
     if next_step(obj, finalizer) != "add":
         return None

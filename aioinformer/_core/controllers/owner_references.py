@@ -1,10 +1,9 @@
 """Owner references of objects: the controller of an object, and entries for its children.
 
-The controller of an object is the one owner reference with ``controller: true``, as in client-go's
-``metav1.GetControllerOf``. A reference is resolved as the garbage collector does it: by group and
-kind, in whatever version, in the object's namespace or cluster-scoped. ``ControllerOf`` returns
-keys without comparing uids, so a reconciler may run for an owner that was created again under the
-same name. ``is_controlled_by`` compares the uid.
+A reference is resolved as the garbage collector does it: by group and kind, in whatever version, in
+the object's namespace or cluster-scoped. ``ControllerOf`` returns keys without comparing uids, so a
+reconciler may run for an owner that was created again under the same name. ``is_controlled_by``
+compares the uid.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ def owner_reference(owner: KubeObject, *, controller: bool = True) -> dict[str, 
     Args:
         owner: the object that owns.
         controller: True for the one owner that manages the object, which ``Controller.owns``
-            follows. Then a foreground deletion of the owner waits for the object, as with
-            client-go's ``metav1.NewControllerRef``. False for a further owner.
+            follows, and whose foreground deletion waits for the object (client-go's
+            ``metav1.NewControllerRef``). False for a further owner.
     """
     reference = {
         "apiVersion": owner.api_version,
@@ -84,21 +83,14 @@ def set_owner(
     """Return a copy of ``child`` with ``owner`` among its owners: ``SetControllerReference``.
 
     An entry of the same owner is replaced, also of an owner that was created again under the same
-    name. Other entries stay. A child without a namespace gets the owner's.
-
-    Args:
-        child: the object to own, as a dict or a cached object, which is not changed.
-        owner: the object that owns.
-        controller: True for the one owner that manages the child; see ``owner_reference``.
+    name. Other entries stay. A child without a namespace gets the owner's. ``controller`` is as for
+    ``owner_reference``.
 
     Raises:
         AlreadyOwned: ``controller`` is True, and the child has another controller.
         UsageError: the child is in another namespace than its owner, which no server accepts: the
             garbage collector would take the owner for deleted, and delete the child. Or the child
             is the owner itself, or has no metadata.
-
-    Example:
-        ``await api.create(set_owner({"metadata": {"name": "web"}}, shop))``
 
     Example::
 
@@ -182,8 +174,7 @@ def _describe(owner: KubeObject) -> str:
 
 
 def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:
-    """Return True if ``owner`` is the controller of ``child``. An object of the same name with
-    another uid isn't.
+    """Return True if ``owner``, by uid, is the controller of ``child``.
 
     Raises:
         ObjectDecodeError: the child's body is not JSON.

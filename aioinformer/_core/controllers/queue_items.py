@@ -19,19 +19,14 @@ class Priority(IntEnum):
     LOW = 0
     """For keys without a change: initial lists and resyncs, thousands of keys at once."""
     NORMAL = 1
-    """For keys whose object has just changed."""
 
 
 class QueueItem(Struct, Generic[K], eq=False):
-    """One run of a key, from the request until the key is done.
-
-    There is one for each key that waits. A ``Struct`` is made in half the time of a class.
-    """
+    """One run of a key, from its request until it is done. A ``Struct`` is made twice as fast."""
 
     key: K
     priority: Priority
     added_at: float
-    """The time at which the run was requested."""
     started_at: float | None = None
     """The time at which a worker took the key; ``None`` while it waits."""
     rerun: QueueItem[K] | None = None

@@ -1,8 +1,7 @@
 """Delays before a failed key is retried, by client-go's rules and with its numbers.
 
-A rate limiter receives a key that failed and returns the seconds until it may be retried. Time is
-an argument, in seconds of a monotonic clock, and no rule is random: keys that fail together are
-spread by the token bucket that they share.
+Time is an argument, in seconds of a monotonic clock, and no rule is random: keys that fail together
+are spread by the token bucket that they share.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ __all__ = [
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 BASE, CAP = 0.005, 1000.0
-"""Seconds: 5 ms, doubled up to 17 minutes. client-go's default for controllers."""
+"""Seconds: 5 ms, doubled up to 17 minutes (client-go)."""
 
 RATE, BURST = 10.0, 100
-"""Retries a second over all keys, and how many may follow each other at once. client-go's default
-for controllers."""
+"""Retries a second over all keys, and how many may follow each other at once (client-go)."""
 
 
 class RateLimiter(Protocol[K_contra]):
@@ -109,8 +107,7 @@ class ItemExponential(_FailureCounts):
 
 
 class FastSlow(_FailureCounts):
-    """A short delay for the first failures of a key, then a long one: client-go's
-    ItemFastSlowRateLimiter.
+    """``attempts`` times a short delay, then a long one: client-go's ItemFastSlowRateLimiter.
 
     Args:
         fast: seconds to wait at first.
@@ -143,8 +140,7 @@ class FastSlow(_FailureCounts):
 class TokenBucket:
     """A limit on the retries a second over all keys: client-go's BucketRateLimiter.
 
-    Each call takes the next place in a queue of retries and returns the time until that place. The
-    limiter remembers no key.
+    Each call takes the next place in a queue of retries and returns the time until that place.
 
     Args:
         rate: retries a second.

@@ -1,11 +1,9 @@
 """Reconciles of one key: the reasons and the result, and the keys that fail.
 
 A work queue holds keys without reasons. ``PendingReconciles`` holds the reasons beside it, from the
-event to the run, in a few bits for each key, so that the reconciler can read them.
-
-``FailureTracker`` holds a key from its first failed run until a run succeeds, or until the object
-is deleted and no run is to come, so that its size is the number of keys that fail now. Errors are
-stored as text, since an exception keeps its frames alive, with every object in them.
+event to the run, in a few bits for each key. ``FailureTracker`` holds a key from its first failed
+run until a run succeeds, or the object is deleted and no run is to come. Errors are stored as text,
+since an exception keeps its frames alive, with every object in them.
 """
 
 from __future__ import annotations
@@ -39,8 +37,8 @@ Cause: TypeAlias = Literal[
 ]
 """The reason for a run. The first five are events: ``initial`` belongs to the objects that were
 cached when the controller began, ``resync`` is the same state delivered again. ``requeue``: the
-previous run asked for it. ``retry``: the previous run failed. ``request``: the program called
-``trigger``."""
+previous run asked for it. ``retry``: the previous run failed. ``request``: ``trigger`` was called.
+"""
 
 
 def cause_of(event: Event) -> Cause:
@@ -72,8 +70,9 @@ class Result:
         return Result(requeue_after=timedelta(minutes=5))
 
     Args:
-        requeue_after: seconds, or a ``timedelta``, from 0 on; ``None`` for no other run.
-        requeue: True to run the key again after the backoff.
+        requeue_after: seconds, or a ``timedelta``, from 0 on, until the next run, if no event comes
+            before. Earlier failures of the key are forgotten. ``None`` for no other run.
+        requeue: True to run the key again after the backoff of a failure, without counting as one.
 
     Raises:
         TypeError: an argument has another type, such as the text ``"30s"``.
@@ -81,10 +80,7 @@ class Result:
     """
 
     requeue_after: float | None
-    """Seconds after which the key runs again, if no event comes before. Of several pending delays
-    the earliest counts. Earlier failures of the key are forgotten."""
     requeue: bool
-    """Run the key again with the backoff of a failure, without counting as one."""
 
     def __init__(
         self, *args: Never, requeue_after: float | timedelta | None = None, requeue: bool = False
@@ -112,10 +108,8 @@ class RunReasons:
     """The reasons for a run. ``ReconcileContext`` shows them to a reconciler."""
 
     controller: str
-    """The name of the controller."""
     reasons: tuple[Reason, ...]
-    """The events and requests since the last run of this key began. There may be several, since
-    they are merged."""
+    """The events and requests since the last run of this key began, merged."""
     retries: int
     """The number of runs of this key that have failed in a row before this run."""
     priority: Priority
@@ -138,9 +132,7 @@ _NORMAL_BIT = 1
 
 
 class PendingReconciles:
-    """The reasons of the keys that are to be reconciled. Only keys that wait are held.
-
-    All keys share a few distinct reasons. So each reason has a bit, and the reasons of a key are an
+    """The reasons of the keys that wait. Each distinct reason has a bit, and those of a key are an
     integer.
     """
 
@@ -174,8 +166,8 @@ class PendingReconciles:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The number of keys that wait for a worker, and of keys that wait for their time. A key
-        may be in both.
+        """The number of keys that wait for a worker, and of keys that wait for their time; a key
+        may be both.
         """
         return len(self._waiting), len(self._scheduled)
 
@@ -205,7 +197,7 @@ class PendingReconciles:
 
 
 MAX_ERROR_LENGTH = 500
-"""Characters of an error that are stored. A server's message may quote the whole object."""
+"""Characters of an error that are stored: a server's message may quote the whole object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,10 +248,8 @@ class FailureTracker:
         self._failures: dict[ObjectKey, _Failure] = {}
 
     def record_failure(self, key: ObjectKey, error: str, *, now: float, due: float) -> int:
-        """Count a failed run that is retried at ``due``; ``inf`` for a permanent failure.
-
-        Returns:
-            The number of failures in a row.
+        """Count a failed run that is retried at ``due`` (``inf``: never); return the failures in a
+        row.
         """
         error = one_line(error, MAX_ERROR_LENGTH - len("..."))
         # A dict keeps the order of insertion: the first entry has failed for the longest.

@@ -1,14 +1,9 @@
 """The state of client-go's work queue: keys that wait, that are processed, and that are delayed.
 
-A key is never processed twice at once. A key that is added any number of times while it waits runs
-once; added while it runs, it runs exactly once more. ``collect_ready`` moves delayed keys whose
-time has come to the keys that wait.
-
-There are two queues of waiting keys. The one of low priority is served after the other, as in
-controller-runtime, so that a key that has just changed doesn't wait behind the ten thousand objects
-of an initial list. But every tenth key is taken from the low queue while keys wait there: otherwise
-a controller whose keys are added faster than it processes them would never finish that list
-(kubernetes-sigs/controller-runtime#3496).
+The queue of low priority is served after the other, as in controller-runtime, so that a key that
+has just changed doesn't wait behind the ten thousand objects of an initial list. But every tenth
+key is taken from the low queue: otherwise a controller whose keys are added faster than it
+processes them would never finish that list (kubernetes-sigs/controller-runtime#3496).
 
 Keys leave the normal queue at its front only, so a deque is enough. Keys leave the low queue in the
 middle as well, when they are added again at normal priority.
@@ -31,13 +26,11 @@ __all__ = ["KeyQueue"]
 K = TypeVar("K", bound=Hashable)
 
 NORMAL_PER_LOW = 9
-"""Keys of normal priority that may overtake a waiting key of low priority. So a tenth of the work
-goes to an initial list even if normal keys never end, and a change waits for at most one more
-run."""
+"""Keys of normal priority that may overtake a waiting key of low priority: a change waits for at
+most one more run."""
 
 CLEANUP_THRESHOLD = 1000
-"""The number of processed keys after which empty dicts are cleared. The memory of fewer keys is not
-worth it."""
+"""Processed keys after which empty dicts are cleared: the memory of fewer isn't worth it."""
 
 NORMAL = Priority.NORMAL
 
@@ -52,12 +45,9 @@ class KeyQueue(Generic[K]):
     def __init__(self, label: str = "the work queue") -> None:
         """Make an empty queue; ``label`` names it in errors."""
         self.label = label
-        """The name of the queue in errors."""
         self.delays: DelayQueue[K] = DelayQueue()
-        """Keys that wait for their time."""
         self._dropped_delays: DelayQueue[K] = DelayQueue()  # discarded by a shutdown, for free()
         self.is_shut_down = False
-        """True if no key is accepted any more."""
         self.reruns = 0
         """The number of keys that are processed and wait again when they are done."""
         self.waiting = 0
@@ -130,11 +120,7 @@ class KeyQueue(Generic[K]):
     # -- processing ----------------------------------------------------------------------------
 
     def take(self, now: float) -> K:
-        """Take the next key and begin to process it.
-
-        Raises:
-            IndexError: no key waits.
-        """
+        """Take the next key and begin to process it; raise an ``IndexError`` if no key waits."""
         low = self._low
         if not low:
             item = self._normal.popleft()
@@ -194,9 +180,7 @@ class KeyQueue(Generic[K]):
             self._low[rerun.key] = rerun
 
     def shut_down(self, *, drop: bool = False) -> None:
-        """Accept no more keys and discard the delayed ones; with ``drop``, discard those that wait,
-        too.
-        """
+        """Accept no more keys and discard the delayed ones; with ``drop``, the waiting ones too."""
         if not self.is_shut_down:
             self.is_shut_down = True
             self.dropped += len(self.delays)
@@ -216,9 +200,8 @@ class KeyQueue(Generic[K]):
         self._normal, self._low = deque(), OrderedDict()
 
     def free(self, limit: int) -> bool:
-        """Release the memory of up to ``limit`` discarded keys. Return True if there are more.
-
-        Releasing a hundred thousand keys at once would take 20 ms.
+        """Release the memory of up to ``limit`` discarded keys: 100,000 at once take 20 ms. Return
+        True if there are more.
         """
         known, order = self._dropped_items
         for _ in range(min(limit, len(known))):

@@ -1,15 +1,13 @@
 """The state machine of one candidate for a Lease.
 
 Each state of the Lease that was read goes in; the next action comes out: read, create or update the
-Lease, or wait. The state machine uses no network, randomness or clock: seconds of a monotonic clock
-and the date are arguments. Its rules are client-go's (``tools/leaderelection``), with these
-differences:
+Lease, or wait. Seconds of a monotonic clock and the date are arguments. Its rules are client-go's
+(``tools/leaderelection``), with these differences:
 
 - A leader leads until ``renew_deadline`` after its last successful renewal was *sent*. client-go
   counts from the answer, which may arrive seconds after others have seen the renewal.
 - A record counts as ours if this candidate wrote it, not if it carries our identity: two programs
-  with the same identity don't lead together. (A program that was killed and returns under its old
-  identity waits until its old lease has expired, like every other candidate.)
+  with the same identity don't lead together.
 - If the answer to a write is lost, the Lease is read at once. If the write took effect, it counts
   from when it was sent.
 - ``leaseDurationSeconds`` is rounded up. client-go truncates, so that others take over too early.
@@ -18,9 +16,7 @@ differences:
 
 As in client-go, the times *in* a Lease are never compared with a clock. A candidate considers the
 leader's lease expired when the record hasn't changed for the record's duration, by the candidate's
-clock. So clocks may differ by hours but must run at the same rate: the pause of a process, the time
-that a body takes to end, and the difference in rate must together stay below
-``lease_duration - renew_deadline``.
+clock. So clocks may differ by hours but must run at the same rate.
 """
 
 from __future__ import annotations
@@ -59,8 +55,7 @@ class ElectionTimes:
     """The times of an election, in seconds. The defaults are those of Kubernetes' control plane."""
 
     lease_duration: float = 15.0
-    """Seconds that other candidates wait after the last change that they saw, before they take the
-    Lease."""
+    """Seconds that other candidates wait after the last change that they saw."""
     renew_deadline: float = 10.0
     """Seconds that a leader leads after its last successful renewal."""
     retry_period: float = 2.0
@@ -99,9 +94,7 @@ class CreateLease:
 
 @dataclass(frozen=True, slots=True)
 class UpdateLease:
-    """Replace the Lease unless it has changed since; then call ``record_write`` or
-    ``record_failure``.
-    """
+    """Replace the Lease unless it has changed since; then record the write or the failure."""
 
     body: dict[str, Any]
 
@@ -161,15 +154,8 @@ class Election:
     """The state of one candidate."""
 
     def __init__(self, key: ObjectKey, *, identity: str, times: ElectionTimes) -> None:
-        """Make a candidate, which does nothing before ``seek``.
-
-        Args:
-            key: the key of the Lease.
-            identity: the candidate's identity, which no other candidate has.
-            times: the times of the election.
-
-        Raises:
-            ValueError: the identity is empty, which would mean a released Lease.
+        """Make a candidate, which does nothing before ``seek``. Raises ``ValueError`` for an empty
+        identity, which would mean a released Lease.
         """
         if not identity:
             raise ValueError("identity is empty; each candidate needs an identity of its own")
@@ -177,7 +163,6 @@ class Election:
         self.times = times
         self.phase: ElectionPhase = "idle"
         self.lost_reason = ""
-        """The reason why leadership was lost."""
         self.leads_until = -NEVER
         """The time of the clock at which leading ends unless the lease is renewed before."""
         self._key = key
@@ -197,7 +182,6 @@ class Election:
         self._reread_after_failure = False
         self._release_deadline = NEVER
         self.released = False
-        """True if the Lease was released, so that other candidates may take it at once."""
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -223,9 +207,7 @@ class Election:
 
     @property
     def renewed_at(self) -> float | None:
-        """The time of the clock at which our last successful write was sent; ``None`` before the
-        first.
-        """
+        """The time at which our last successful write was sent; ``None`` before the first."""
         return None if self._last_write is None else self._last_write.sent
 
     @property
@@ -255,10 +237,8 @@ class Election:
         self.lost_reason, self.leads_until = "", -NEVER
 
     def release(self, now: float) -> None:
-        """Release the Lease, so that other candidates may lead at once. Everything that ran in the
-        term must have ended.
-
-        After a loss nothing is written, since the Lease expires soon by itself.
+        """Release the Lease after the end of everything that ran in the term. After a loss nothing
+        is written, since the Lease expires soon by itself.
         """
         written = [
             *self._uncertain_writes,
@@ -279,9 +259,8 @@ class Election:
             self.phase = "ended"
 
     def hasten(self, now: float) -> None:
-        """Make a leader's next renewal due now, since its Lease is to state something new.
-
-        While a request has failed, the next one comes when it would have come.
+        """Make a leader's next renewal due now, since its Lease is to state something new, unless a
+        request has failed.
         """
         if self.phase == "leading" and self._write_next:
             self._next_action_at = min(self._next_action_at, now)
@@ -294,11 +273,8 @@ class Election:
             self.phase = "ended"
 
     def step(self, now: float, wall: dt.datetime) -> ElectionAction:
-        """Return the next action.
-
-        Args:
-            now: seconds of a monotonic clock that advances while the machine is suspended.
-            wall: the date, which is written into the Lease and used for nothing else.
+        """Return the next action. ``wall`` is the date to write into the Lease, and used for
+        nothing else.
         """
         self.check_deadline(now)
         if self.phase == "lost":
@@ -316,12 +292,8 @@ class Election:
     # -- results of actions --------------------------------------------------------------------
 
     def record_read(self, lease: Mapping[str, Any] | None, now: float, jitter: float) -> None:
-        """Take the result of a read.
-
-        Args:
-            lease: the Lease as the server has it; ``None`` if it doesn't exist.
-            now: seconds of the clock.
-            jitter: a random number in [0, 1).
+        """Take the Lease as the server has it, or ``None``. ``jitter`` is a random number in [0,
+        1).
         """
         self._observe(lease, now)
         if self.phase == "releasing":
@@ -343,12 +315,8 @@ class Election:
             self._schedule(now + self.times.retry_period, write=True)
 
     def record_failure(self, now: float, jitter: float, *, minimum: float = 0.0) -> None:
-        """Take the failure of an action. A write that failed may have taken effect.
-
-        Args:
-            now: seconds of the clock.
-            jitter: a random number in [0, 1).
-            minimum: seconds that the server asked to wait.
+        """Take the failure of an action. A write that failed may have taken effect. ``minimum`` is
+        the seconds that the server asked to wait.
         """
         # After a failed write the Lease is read at once, since the write may have taken effect.
         if self._write_next and not self._reread_after_failure and not minimum:
@@ -460,9 +428,7 @@ class Election:
         self._next_action_at, self._write_next = until, write
 
     def _retry_delay(self, now: float, jitter: float, minimum: float) -> float:
-        """Return the seconds to the next attempt. A leader's delay is exact and leaves time for one
-        more.
-        """
+        """Return the seconds to the next attempt: of a leader exact, with time for one more."""
         period = self.times.retry_period
         if self.phase == "seeking":
             return max(period * (1 + JITTER * jitter), min(minimum, MAX_RETRY_AFTER))

@@ -1,10 +1,8 @@
-"""The record in a Lease: read from the object, and written into a body.
+"""The record in a Lease (coordination.k8s.io/v1): read from the object, and written into a body.
 
-The ``spec`` of a Lease (coordination.k8s.io/v1) names the holder, the duration, the times of
-acquisition and renewal, and the number of transitions. The times are of the holder's clock. These
-times are shown to people and compared for equality, never with a clock (client-go's
-``LeaderElector`` explains why). Everything else in the object (labels, annotations, ``strategy``
-and ``preferredHolder`` of coordinated election, future fields) is left unchanged.
+The times are of the holder's clock, shown to people and compared for equality, never with a clock.
+Everything else in the object (labels, annotations, ``strategy`` and ``preferredHolder`` of
+coordinated election, future fields) is left unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +44,6 @@ class Fencing:
     transitions: int
     """The number of times that the Lease changed hands: its ``leaseTransitions``."""
     holder: str
-    """The leader's identity."""
 
     def __str__(self) -> str:
         return f"{self.transitions}/{self.holder}"
@@ -62,16 +59,14 @@ class LeaseRecord:
     """Seconds without a change after which others may take the Lease; 0 if it is missing."""
     transitions: int
     acquired: str
-    """The time at which the holder took the Lease, by the holder's clock, as the text in the
-    Lease."""
+    """The time at which the holder took the Lease, by the holder's clock, as the text in the Lease.
+    """
     renewed: str
     """The time of the holder's last write, likewise."""
 
     @classmethod
     def of(cls, lease: Mapping[str, Any]) -> LeaseRecord:
-        """Return the record of a Lease. A field that is missing or of another type counts as empty
-        or 0.
-        """
+        """Return the record of a Lease. A missing or mistyped field counts as empty or 0."""
         spec = _mapping(lease.get("spec"))
         return cls(
             str(spec.get("holderIdentity") or ""),  # missing or null in a released Lease
@@ -82,10 +77,8 @@ class LeaseRecord:
         )
 
     def is_same_write(self, other: LeaseRecord) -> bool:
-        """Return True if ``other`` is the result of writing this record.
-
-        Holder, transitions and time of renewal, in microseconds, are compared. The duration is not:
-        if another program changed it, it is still the same term.
+        """Return True if ``other`` is the result of writing this record, except for the duration,
+        which another program may have changed.
         """
         return (self.holder, self.transitions, self.renewed) == (
             other.holder,

@@ -1,14 +1,13 @@
 """The state machine of one member of a group: its claims on shards, and the writes of its Lease.
 
 The Leases of the group as a cache shows them go in; shards to begin with, shards to give away and
-Leases to write come out. The member's own Lease is held by an ``Election``, which decides when it
-is renewed, and until when the member may act. The rules:
+Leases to write come out. The member's own Lease is held by an ``Election``. The rules:
 
 - The *claims* of a member are the shards in its Lease. A member works on claimed shards only.
 - A member claims a shard that the assignment gives it when no other live member claims it.
 - A member begins to work when its cache contains the write with the claim and no other live member
   claims the shard. The server orders the writes, so of two members that claim the same shard at
-  least one sees the other's claim; a member that sees it doesn't begin.
+  least one sees the other's claim, and doesn't begin.
 - A member gives a shard away that the assignment gives to another: the member stops new work, and
   removes the claim when the last user of the shard has ended its work.
 - A member renews its own Lease when another live member's Lease expires, since only a renewal that
@@ -61,8 +60,8 @@ class ShardMove:
     kind: MoveKind
     shard: int
     unowned_seconds: float | None = None
-    """Of a shard that was acquired: seconds for which no live member claimed it, as far as this
-    member saw; ``None`` if it never saw another claim."""
+    """Of an acquired shard: seconds without a live claim, as far as this member saw; or ``None``.
+    """
 
 
 @dataclass(slots=True)
@@ -100,13 +99,12 @@ class GroupMember:
         _check_name(identity, "identity", _IDENTITY, "and dots, at most 189")
         self.layout = layout
         self.key = ObjectKey(group.namespace, f"{group.name}.{identity}")
-        """The key of the member's own Lease. A group's name has no dot, so that the Leases of two
-        groups never have the same name."""
+        """The key of the member's own Lease. A group's name has no dot, so that no two groups share
+        one."""
         self.election = Election(self.key, identity=identity, times=times)
         self.view = GroupView(layout, self.key.name, lease_duration=times.lease_duration)
         self.planner = AssignmentPlanner(group, identity, layout, retry_period=times.retry_period)
         self.leaving = False
-        """True if the member gives all its shards away."""
         self._group = group
         self._incarnation = incarnation
         self._claims: dict[int, _Claim] = {}
@@ -171,15 +169,8 @@ class GroupMember:
     # -- observations --------------------------------------------------------------------------
 
     def observe(self, name: str, lease: Mapping[str, Any] | None, now: float) -> None:
-        """Take a Lease of the group as the cache has it.
-
-        Take all Leases that have changed in the cache before ``decide`` is called: together they
-        must be a state that the server had.
-
-        Args:
-            name: the name of the Lease.
-            lease: the Lease; ``None`` if it doesn't exist any more.
-            now: seconds of the clock.
+        """Take a Lease of the group as the cache has it, or ``None``. All Leases that have changed
+        in the cache are taken before ``decide``: together they must be a state that the server had.
         """
         if name == self._group.name:
             self.view.observe_assignment(lease)
@@ -194,12 +185,7 @@ class GroupMember:
     # -- decisions -----------------------------------------------------------------------------
 
     def decide(self, now: float, working: Collection[int]) -> list[ShardMove]:
-        """Return the changes of shards that are due.
-
-        Args:
-            now: seconds of the clock.
-            working: the shards of which a user hasn't ended its work.
-        """
+        """Return the changes of shards that are due. Users still work on those in ``working``."""
         self._advance_view(now)
         self.election.check_deadline(now)
         moves: list[ShardMove] = []
@@ -217,8 +203,8 @@ class GroupMember:
         return moves
 
     def _notice_expiry(self, now: float) -> None:
-        """Renew the own Lease when another one expires: a cache that shows this renewal proves
-        that the other member is dead. The next regular renewal may be a whole period later.
+        """Renew the own Lease when another one expires: the next regular renewal, which proves that
+        the other member is dead, may be a whole period later.
         """
         expiry = self.view.next_expiry
         self._expiry_at = expiry if expiry > now else NEVER
@@ -298,21 +284,14 @@ class GroupMember:
 
     @property
     def wake_at(self) -> float:
-        """The time at which ``decide`` or ``plan`` may return something although nothing was
-        seen.
-        """
+        """The time at which ``decide`` or ``plan`` may return something without a new Lease."""
         deadline = self.election.leads_until if self.election.phase == "leading" else NEVER
         return min(deadline, self.planner.next_at, self._expiry_at)
 
     # -- writes --------------------------------------------------------------------------------
 
     def stamp(self, body: Mapping[str, Any], now: float) -> dict[str, Any]:
-        """Return the body of the member's own Lease with its claims. Send it at once.
-
-        Args:
-            body: the Lease that ``election`` wants to write.
-            now: seconds of the clock.
-        """
+        """Return the body of the member's own Lease with its claims. Send it at once."""
         self._writes += 1
         self._sent.append((self._writes, now))
         # A Lease that is acquired or released states no claims.

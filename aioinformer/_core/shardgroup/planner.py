@@ -1,12 +1,10 @@
 """The elected member's decision to write a new assignment.
 
-The members elect by a rule instead of by a second lease: the holder of the group's Lease assigns as
-long as it is a live member, and otherwise the live member with the least name takes the group's
-Lease over. So the group's Lease is written only when its members change, and needs no renewal.
-
-Two members that both believe to be elected do no harm: the write is a compare-and-swap, the
-assignment is computed from the live members alone, and the shards are fenced by the Leases of the
-members, not by the assignment.
+The holder of the group's Lease assigns as long as it is a live member, and otherwise the live
+member with the least name takes the group's Lease over. So that Lease is written only when its
+members change, and needs no renewal. Two members that both believe to be elected do no harm: the
+write is a compare-and-swap, the assignment is computed from the live members alone, and the shards
+are fenced by the Leases of the members.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ __all__ = ["AssignmentPlanner", "AssignmentWrite", "StaleLease"]
 NEVER = float("inf")
 
 STALE_DURATIONS = 4.0
-"""Lease durations after which a released Lease is deleted. By then every other member has seen that
-it was released."""
+"""Lease durations after which a released Lease is deleted: every other member has seen it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +41,10 @@ class AssignmentWrite:
 
 @dataclass(frozen=True, slots=True)
 class StaleLease:
-    """The Lease of a member that died or left, to release or to delete unless it has changed
-    since.
+    """The Lease of a member that died or left, to release or to delete unless it has changed since.
 
-    An expired Lease is released at once, as a candidate of a leader election takes it over. So a
-    member that joins later, and that can't know for how long the Lease hasn't changed, need not
-    wait until it expires.
+    An expired Lease is released at once, so that a member that joins later, and can't know for how
+    long the Lease hasn't changed, need not wait until it expires.
     """
 
     name: str
@@ -65,14 +60,6 @@ class AssignmentPlanner:
     def __init__(
         self, key: ObjectKey, identity: str, layout: GroupLayout, *, retry_period: float
     ) -> None:
-        """Plan nothing before ``plan``.
-
-        Args:
-            key: the key of the group's Lease.
-            identity: this member.
-            layout: the layout of this member.
-            retry_period: seconds between two attempts.
-        """
         self._key = key
         self._identity = identity
         self._layout = layout
@@ -102,13 +89,7 @@ class AssignmentPlanner:
         return self._identity <= min(self._candidates(view), default=self._identity)
 
     def plan(self, view: GroupView, now: float, *, leaving: bool) -> AssignmentWrite | None:
-        """Return the write that is due.
-
-        Args:
-            view: the group.
-            now: seconds of the clock.
-            leaving: True if this member gives all its shards away.
-        """
+        """Return the write that is due. ``leaving``: this member gives all its shards away."""
         self.next_at = NEVER
         if view.assignment is not None:
             self._epoch = max(self._epoch, view.assignment.epoch)

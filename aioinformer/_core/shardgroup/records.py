@@ -1,9 +1,8 @@
 """The content of a group's Leases: the record of a member, and the assignment.
 
 The spec of a member's Lease is what a ``LeaderElector`` writes, so that tools show the holder and
-its age. The group adds annotations: the shards that the member works on, and the number of the
-write. The group's own Lease names the member that assigns as its holder, and carries the members of
-the assignment; the owner of each shard follows from these by rendezvous hashing.
+its age. The group adds annotations. The group's own Lease names the member that assigns as its
+holder, and carries the members of the assignment.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ class GroupLayout:
     """The division of objects into shards, which must be the same on all members."""
 
     count: int
-    """The number of virtual shards."""
     by: ShardKey = "uid"
-    """The field whose hash splits the objects."""
 
     def __str__(self) -> str:
         return f"{self.count}/{self.by}"
@@ -51,24 +48,17 @@ class MemberRecord:
 
     lease: LeaseRecord
     layout: str
-    """The text of the member's layout."""
     held: frozenset[int] | None
     """The shards that the member works on; ``None`` if they can't be read, which counts as all."""
     incarnation: str
     """A text that another process of the same identity doesn't have."""
     write: int
-    """The number of the write, which grows by one with each write of a process."""
+    """Grows by one with each write of a process."""
     leaving: bool
-    """True if the member gives all its shards away."""
 
     @classmethod
     def of(cls, lease: Mapping[str, Any], count: int) -> Self:
-        """Return the record of a Lease.
-
-        Args:
-            lease: the Lease.
-            count: the number of shards of the group.
-        """
+        """Return the record of a Lease in a group of ``count`` shards."""
         notes = _annotations(lease)
         incarnation, _, number = notes.get(WRITE, "").rpartition("/")
         try:
@@ -90,12 +80,7 @@ class MemberRecord:
         return self.lease.holder
 
     def stamp(self, body: Mapping[str, Any], group: str) -> dict[str, Any]:
-        """Return the body of this member's Lease with the group's label and annotations.
-
-        Args:
-            body: the Lease with the spec to write.
-            group: the name of the group.
-        """
+        """Return the body of this member's Lease with the group's label and annotations."""
         notes = {
             LAYOUT: self.layout,
             HELD: format_shards(self.held or ()),
@@ -112,7 +97,6 @@ class GroupAssignment:
     epoch: int
     """The number of the assignment: each new one has a greater number."""
     layout: str
-    """The text of the layout of its members."""
     members: tuple[str, ...]
     """The identities, sorted."""
     leader: str
@@ -120,8 +104,8 @@ class GroupAssignment:
 
     @classmethod
     def of(cls, lease: Mapping[str, Any]) -> Self:
-        """Return the assignment in a group's Lease. Unreadable parts count as empty or 0, so that
-        a new assignment replaces them.
+        """Return the assignment in a group's Lease. Unreadable parts are empty or 0, to be
+        replaced.
         """
         notes = _annotations(lease)
         epoch = notes.get(EPOCH, "")
@@ -133,12 +117,7 @@ class GroupAssignment:
         )
 
     def build(self, key: ObjectKey, seen: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return the group's Lease with this assignment.
-
-        Args:
-            key: the key of the group's Lease.
-            seen: the Lease to replace, unless it has changed since; ``None`` to create it.
-        """
+        """Return the group's Lease with this assignment, to replace ``seen`` or to create."""
         notes = {
             EPOCH: str(self.epoch),
             LAYOUT: self.layout,

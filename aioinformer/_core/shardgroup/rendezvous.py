@@ -1,12 +1,9 @@
 """Rendezvous hashing: the owner of each virtual shard, computed from the names of the members.
 
-Each member has a weight for each shard, the hash of both, and a shard belongs to the member with
-the greatest weight. If a member leaves, only its shards get another owner; if a member joins, only
-the shards for which it has the greatest weight move, all of them to it.
-
-All weights of a member are the output of one SHAKE-128 of its name, so that they cost one call
-instead of one for each shard. The weights are kept, since members change one by one: with 1,024
-shards and 100 members, a change takes about 7 ms. The weights are part of the format of the
+A shard belongs to the member with the greatest weight, the hash of both. If a member leaves, only
+its shards get another owner; if a member joins, only the shards for which it has the greatest
+weight move. All weights of a member are the output of one SHAKE-128 of its name, and kept: with
+1,024 shards and 100 members, a change takes about 7 ms. They are part of the format of the
 assignment: all members must compute the same ones.
 """
 

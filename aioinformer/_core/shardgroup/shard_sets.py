@@ -1,8 +1,4 @@
-"""Sets of shards as text: ``0-3,7``.
-
-The text stands in an annotation of a Lease, which people read. Adjacent shards are one range, so
-that a member that holds all shards writes a few characters.
-"""
+"""Sets of shards as the text of an annotation, with ranges: ``0-3,7``."""
 
 from __future__ import annotations
 
@@ -28,14 +24,8 @@ def format_shards(shards: Iterable[int]) -> str:
 
 @lru_cache(maxsize=4096)  # a renewal repeats the text of the renewal before
 def parse_shards(text: str, count: int) -> frozenset[int]:
-    """Return the shards that a text names.
-
-    Args:
-        text: ranges, as ``format_shards`` writes them.
-        count: the number of shards of the group.
-
-    Raises:
-        ValueError: the text has another form, or names a shard that the group doesn't have.
+    """Return the shards that a text names; raise a ``ValueError`` for one beyond ``count``, or
+    another form.
     """
     shards: set[int] = set()
     for part in text.split(",") if text else ():

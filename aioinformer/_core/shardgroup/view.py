@@ -39,7 +39,6 @@ class SeenMember:
     """The time at which this record was seen first."""
     lease: Mapping[str, Any]
     exists: bool = True
-    """False if the Lease was deleted."""
     live: bool = True
 
 
@@ -47,20 +46,12 @@ class GroupView:
     """The Leases of a group as one member knows them."""
 
     def __init__(self, layout: GroupLayout, own_name: str, *, lease_duration: float) -> None:
-        """Know of no member.
-
-        Args:
-            layout: the layout of this member.
-            own_name: the name of this member's Lease, which is no other member.
-            lease_duration: the duration of a record that states none, in seconds.
-        """
         self._layout = layout
         self._own_name = own_name
         self._lease_duration = lease_duration
         self.others: dict[str, SeenMember] = {}
         """The Leases of the other members, by name."""
         self.own: MemberRecord | None = None
-        """This member's Lease."""
         self.assignment: GroupAssignment | None = None
         self.assignment_lease: Mapping[str, Any] | None = None
         """The group's Lease, which carries the assignment."""
@@ -74,10 +65,8 @@ class GroupView:
         return self.assignment != before
 
     def observe_member(self, name: str, lease: Mapping[str, Any] | None, now: float) -> bool:
-        """Take the Lease of a member as the cache has it; ``None`` if it was deleted.
-
-        Returns:
-            True if more than the time of the renewal changed.
+        """Take the Lease of a member; ``None``: deleted. Return True if more than its renewal
+        changed.
         """
         record = None if lease is None else MemberRecord.of(lease, self._layout.count)
         if name == self._own_name:
@@ -132,10 +121,8 @@ class GroupView:
         return frozenset(shards)
 
     def held_by(self, record: MemberRecord) -> frozenset[int]:
-        """Return the shards that a record claims.
-
-        The shards of another layout overlap those of this one, so that such a member claims all
-        shards; so does a record that can't be read.
+        """Return the shards that a record claims: all, if it can't be read or has another layout,
+        whose shards overlap those of this one.
         """
         if record.held is None or (record.held and record.layout != str(self._layout)):
             return frozenset(range(self._layout.count))

@@ -1,7 +1,6 @@
-"""Bodies of ``events.k8s.io/v1`` Events.
+"""Bodies of ``events.k8s.io/v1`` Events, by the rules of the API (``ValidateEventCreate``).
 
-The rules are those of the API (``ValidateEventCreate``). Texts that are too long are cut here,
-since the server would reject the whole Event.
+Texts that are too long are cut here, since the server would reject the whole Event.
 """
 
 from __future__ import annotations
@@ -30,15 +29,12 @@ EventType: TypeAlias = Literal["Normal", "Warning"]
 EVENT_TYPES = ("Normal", "Warning")
 
 MAX_NOTE_BYTES = 1024
-"""The most bytes of a note."""
 MAX_WORD_BYTES = 128
 """The most bytes of a reason, an action, a reporting instance."""
 MAX_NAME_LENGTH = 253
-"""The most characters of an object's name."""
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""The form of an Event's name (RFC 1123). Names of other objects may have another form,
-``system:node`` for example."""
+"""The form of an Event's name (RFC 1123), which other names may not have: ``system:node``."""
 
 DEFAULT_NAMESPACE = "default"
 """The namespace of Events about cluster-scoped objects."""
@@ -56,10 +52,8 @@ class ObjectReference:
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> ObjectReference:
-        """Return the reference to an object.
-
-        Raises:
-            UsageError: the object has no apiVersion, kind or name.
+        """Return the reference to an object; raise a ``UsageError`` without apiVersion, kind or
+        name.
         """
         if isinstance(obj, KubeObject):
             return cls(obj.api_version, obj.kind, obj.namespace, obj.name, obj.uid)
@@ -96,9 +90,7 @@ class ReportingController:
     """The controller that reports an Event."""
 
     controller: str
-    """The controller's name, such as ``example.com/foo``."""
     instance: str
-    """The name of the replica."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the two fields of an Event."""
@@ -112,9 +104,8 @@ class ReportingController:
 class EventRecord:
     """One record: something that happened to an object.
 
-    Two records belong to the same Event if everything but the note is equal (client-go's
-    ``getKey``; client-go also compares the resourceVersion, which would make every record a new
-    Event).
+    Two records belong to the same Event if everything but the note is equal (client-go's ``getKey``
+    also compares the resourceVersion, which would make every record a new Event).
 
     Raises:
         UsageError: the type is neither Normal nor Warning, or the reason is empty.
@@ -148,13 +139,7 @@ class EventRecord:
         return self.regarding.namespace or DEFAULT_NAMESPACE
 
     def to_dict(self, name: str, stamp: int, reporter: ReportingController) -> dict[str, Any]:
-        """Return the Event.
-
-        Args:
-            name: the Event's name.
-            stamp: the time of the record, in nanoseconds since 1970.
-            reporter: the controller that reports.
-        """
+        """Return the Event of a record at ``stamp``, in nanoseconds since 1970."""
         event: dict[str, Any] = {
             "metadata": {"name": name, "namespace": self.namespace},
             "eventTime": format_stamp(stamp),
@@ -172,11 +157,8 @@ class EventRecord:
 
 
 def event_name(name: str, stamp: int) -> str:
-    """Return the name of an Event: the object's name and the time (client-go's
-    ``GenerateEventName``).
-
-    If the object's name has a form that an Event's name can't have, only its letters and digits are
-    used.
+    """Return the name of an Event: the object's name, or its letters and digits where an Event's
+    name can't have that form, and the time (client-go's ``GenerateEventName``).
     """
     suffix = f".{stamp:x}"
     start = name[: MAX_NAME_LENGTH - len(suffix)].rstrip(".-")
@@ -196,10 +178,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _truncate(text: str, max_bytes: int, *, end: str = "") -> str:
-    """Return the text in at most ``max_bytes`` bytes.
-
-    A character that can't be encoded, such as an undecodable byte of a file's name, becomes a
-    question mark.
+    """Return the text in at most ``max_bytes`` bytes, with ``?`` for characters that can't be
+    encoded.
     """
     encoded = text.encode(errors="replace")
     if len(encoded) <= max_bytes:

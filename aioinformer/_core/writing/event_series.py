@@ -3,12 +3,11 @@
 The rules are those of client-go's ``tools/events``. The first record makes an Event. A second
 record within six minutes makes it a series, which is sent at once. Further records only increase
 the count, which is sent every half hour, and at the end, after six minutes without a record. In
-addition there is the spam filter of client-go's older recorder: for each object 25 Events or
-updates may be sent at once, and one more every five minutes.
+addition there is the spam filter of client-go's older recorder.
 
-Sans-I/O: ``now`` is in seconds of a monotonic clock, ``stamp`` in nanoseconds since 1970. An
-``EventSeries`` is returned when it is due; its ``pending_event`` is read just before it is sent, so
-that a slow server receives the newest count instead of each count.
+``now`` is in seconds of a monotonic clock, ``stamp`` in nanoseconds since 1970. The
+``pending_event`` of a series is read just before it is sent, so that a slow server receives the
+newest count.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ FINISH_TIME = 360.0
 REFRESH_TIME = 1800.0
 """Seconds after which the count of a series that goes on is sent (``refreshTime``)."""
 MAX_SERIES = 4096
-"""The most Events that are remembered, and the most objects whose tokens are
-(``maxLruCacheEntries``)."""
+"""The most Events, and the most objects' tokens, that are remembered (``maxLruCacheEntries``)."""
 BURST = 25
 """Events of one object that may be sent at once (the spam filter's ``defaultSpamBurst``)."""
 TOKEN_INTERVAL = 300.0
@@ -51,9 +49,7 @@ class PendingEvent:
     body: dict[str, Any]
     """The whole Event, or a merge patch of it."""
     is_new: bool
-    """True if the Event must be created, False if it is patched."""
     count: int
-    """The number of records that this request covers."""
 
 
 class EventSeries:
@@ -75,7 +71,6 @@ class EventSeries:
         self.record = record
         self.name = event_name(record.regarding.name, stamp)
         self.count = 1
-        """The number of records."""
         self.last_seen_at = now
         """The time of the last record, in seconds of the clock."""
         self._first_stamp = self._last_stamp = stamp
@@ -114,9 +109,7 @@ class EventSeries:
         self._sent_count = max(self._sent_count, pending.count)
 
     def record_deleted(self) -> None:
-        """Note that the server deleted the Event, as it does after an hour. The next request
-        creates it again.
-        """
+        """Note that the server deleted the Event, as it does after an hour: create it again."""
         self._created = False
 
     def __repr__(self) -> str:
@@ -124,18 +117,11 @@ class EventSeries:
 
 
 class EventSeriesTracker:
-    """The series of one recorder. The number of remembered series is bounded; the oldest is
-    evicted.
-    """
+    """The series of one recorder. The oldest of too many is forgotten."""
 
     def __init__(self, *, entries: int = MAX_SERIES) -> None:
-        """Start without series.
-
-        Args:
-            entries: the most series that are remembered.
-        """
         self.filtered = 0
-        """Records that led to no Event because there were too many for one object."""
+        """Records without an Event, because there were too many for one object."""
         self._limit = entries
         self._series: OrderedDict[tuple[object, ...], EventSeries] = OrderedDict()
         self._buckets: OrderedDict[object, Bucket] = OrderedDict()

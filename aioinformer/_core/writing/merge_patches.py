@@ -1,8 +1,5 @@
 """JSON merge patches (RFC 7386), reduced to the part that changes something.
 
-A controller computes the same status in most of its runs. Without the part that is there already,
-nothing is left to send.
-
 The removal of a member from an object that doesn't exist counts as nothing, although RFC 7386
 creates the object for it: many servers don't store an empty object, so that each run would send the
 removal again.
@@ -21,9 +18,7 @@ __all__ = ["has_list", "reduce_merge_patch"]
 def reduce_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a merge patch that changes ``current``; empty if nothing changes.
 
-    Args:
-        current: the object, or a part of it, as decoded JSON or a read-only view.
-        patch: the merge patch, as JSON values: ``None`` removes a member, a list replaces a list.
+    Both are decoded JSON or a read-only view: ``None`` removes a member, a list replaces a list.
     """
     reduced: dict[str, Any] = {}
     for name, value in patch.items():

@@ -1,9 +1,7 @@
-"""Entries of ``status.conditions``, changed by Kubernetes' rules.
+"""Entries of ``status.conditions``, changed by the rules of ``meta.SetStatusCondition``.
 
-The rules are those of apimachinery's ``meta.SetStatusCondition``: an entry is found by its type,
-``lastTransitionTime`` changes only if the status changes, and reason, message and
-``observedGeneration`` are always those of the last call. ``metav1.Condition`` rejects an empty
-type and a reason that is no CamelCase word, so both are checked here, where the mistake is made.
+``metav1.Condition`` rejects an empty type and a reason that is no CamelCase word, so both are
+checked here, where the mistake is made.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import msgspec
 __all__ = ["ConditionStatus", "format_time", "merge_condition"]
 
 ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
-"""The status of a condition, as the API server stores it."""
 
 _STATUSES = ("True", "False", "Unknown")
 
@@ -51,10 +48,7 @@ def merge_condition(
     observed_generation: int | None,
     now: dt.datetime,
 ) -> list[dict[str, Any]]:
-    """Return a new list of conditions in which one entry is set. The arguments stay unchanged.
-
-    ``set_condition`` documents the arguments and the errors.
-    """
+    """Return a new list of conditions in which one entry is set, as ``set_condition`` does."""
     entry = _make_entry(condition_type, status, reason, message, observed_generation)
     found = _copy_conditions(conditions)
     old = next((each for each in found if each.get("type") == condition_type), None)

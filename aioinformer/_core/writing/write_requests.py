@@ -1,9 +1,7 @@
 """Requests that write single objects, and the decoding of their answers.
 
-Values only: the method, path, query and body of a request come out, the bytes of its answer go in.
-A client, or a cluster in memory, sends the requests. Mistakes that need no server are rejected
-before anything is sent: a missing name, an object of another kind or of another namespace. The
-server checks everything else.
+Mistakes that need no server are rejected before anything is sent: a missing name, an object of
+another kind or of another namespace. The server checks everything else.
 """
 
 from __future__ import annotations
@@ -30,14 +28,12 @@ Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 """The fate of the objects that a deleted object owns."""
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-"""The HTTP method of a request."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-"""The media type of an apply. JSON is valid YAML; there is no media type for an apply in JSON
-only."""
+"""The media type of an apply, which is YAML, and so may be JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +55,11 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequestBuilder:
-    """A builder of the requests for the objects of one resource. ``ResourceWriter`` documents each
-    kind of request.
-    """
+    """A builder of the requests for the objects of one resource; see ``ResourceWriter``."""
 
     resource: Resource
     namespace: str | None = None
-    """The namespace of keys and objects without one. Keys and objects with another one are
-    rejected."""
+    """The namespace of keys and objects without one. Others are rejected."""
     field_manager: str = ""
     """The field manager of creations, updates and patches; empty to let the server name one."""
     apply_manager: str = ""
@@ -214,10 +207,8 @@ class WriteRequestBuilder:
         return f"{'an' if self.resource.kind[0] in 'AEIOU' else 'a'} {self.resource.kind}"
 
     def _resolve_key(self, key: ObjectKey | str, *, new: bool = False) -> ObjectKey:
-        """Return ``key`` with its namespace.
-
-        Raises:
-            UsageError: the key has no namespace, another namespace than the writer's, or no name.
+        """Return ``key`` with its namespace; raise a ``UsageError`` if it can't be a key of this
+        writer.
         """
         try:
             parsed = ObjectKey.parse(key) if isinstance(key, str) else key
@@ -272,11 +263,7 @@ class WriteRequestBuilder:
         return body, self._object_path(key, subresource)
 
     def _checked_body(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy of ``obj``, two levels deep, with ``apiVersion`` and ``kind`` filled in.
-
-        Raises:
-            UsageError: the object is of another type, or has no metadata.
-        """
+        """Return a copy of ``obj``, two levels deep, with ``apiVersion`` and ``kind`` filled in."""
         body = _copy_mapping(obj, f"{self._kind_with_article} to write")
         head = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
         for name, expected in head.items():
@@ -295,11 +282,7 @@ class WriteRequestBuilder:
     # -- answers -------------------------------------------------------------------------------
 
     def decode(self, body: bytes) -> KubeObject:
-        """Return the object in an answer.
-
-        Raises:
-            ProtocolError: the answer is not an object.
-        """
+        """Return the object in an answer; raise a ``ProtocolError`` for anything else."""
         raw = body.strip()
         try:
             metadata = decode_envelope(raw).metadata
@@ -309,11 +292,8 @@ class WriteRequestBuilder:
         return decode_object(self.resource, metadata, raw, 0, len(raw), managed_fields=False)
 
     def decode_deleted(self, body: bytes) -> KubeObject | None:
-        """Return the remaining state of a deleted object, or ``None`` if the answer is a success
-        Status.
-
-        Raises:
-            ProtocolError: the answer is neither an object nor a Status.
+        """Return the remaining state of a deleted object; ``None`` if the answer is a success
+        Status. Raises ``ProtocolError`` for anything else.
         """
         try:
             done = _decode_kind(body).kind == "Status"
@@ -385,10 +365,8 @@ def _encode_json(value: object) -> bytes:
 
 
 def _find_non_finite(value: object) -> str:
-    """Return the path of a float that is NaN or infinite, or an empty string.
-
-    JSON has no such numbers and msgspec writes ``null`` instead, which deletes the field in a merge
-    patch.
+    """Return the path of a float that is NaN or infinite, or an empty string: msgspec writes
+    ``null`` instead, which deletes the field in a merge patch.
     """
     if isinstance(value, float):
         return "" if isfinite(value) else "."

@@ -34,16 +34,6 @@ class ReconcileContext:
     show for two minutes is forgotten, with a warning: the informer's selectors exclude the object,
     and the server sends no bookmarks. Writes through other writers, and writes whose answer was
     lost, are not waited for.
-
-    ::
-
-        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-            shop = shops.lister.get(key)
-            if shop is None:
-                return
-            name = {"name": key.name}
-            await ctx.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
-            await ctx.patch_status({"phase": "Ready"})
     """
 
     __slots__ = ("_run", "_writes")

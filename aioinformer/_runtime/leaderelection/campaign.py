@@ -1,11 +1,10 @@
 """The requests and waits of an ``Election``.
 
 One request at a time is sent, with a timeout that the election sets. Its result is passed to the
-election, and the listener is notified, with no await in between. Errors of requests are a normal
-part of an election and never end it. Errors are kept and logged: the first of a kind as a warning,
-except ``Conflict``, which only means that another candidate was faster. An error is the first of
-its kind again after a success of the same action: a read that succeeds doesn't show that a write
-would. Errors that no request raises (a closed client, a bug) end the campaign.
+election, and the listener is notified, with no await in between. Errors of requests never end an
+election. The first of a kind since a success of the same action is logged as a warning, except
+``Conflict``, which only means that another candidate was faster. Errors that no request raises (a
+closed client, a bug) end the campaign.
 """
 
 from __future__ import annotations
@@ -68,14 +67,6 @@ class Campaign:
     def __init__(
         self, election: Election, leases: LeaseStorage, key: ObjectKey, clock: SuspendAwareClock
     ) -> None:
-        """Send nothing before ``run``.
-
-        Args:
-            election: decides the next action.
-            leases: reads and writes the Lease.
-            key: the key of the Lease.
-            clock: the election's clock.
-        """
         self.election = election
         self.error: FetchError | None = None
         """The last error; ``None`` once a request has succeeded again."""
@@ -91,13 +82,8 @@ class Campaign:
         self._woken.set()
 
     async def run(self, on_change: Callable[[], None]) -> None:
-        """Carry out the election's actions until the Lease is lost or the election has ended.
-
-        Args:
-            on_change: called after each change.
-
-        Raises:
-            UsageError: the writer can't be used.
+        """Carry out the election's actions until the Lease is lost or the election has ended. Call
+        ``on_change`` after each change. Raises ``UsageError`` if the writer can't be used.
         """
         while True:
             match self.election.step(self._clock.now, dt.datetime.now(dt.UTC)):

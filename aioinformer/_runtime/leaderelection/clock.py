@@ -1,10 +1,9 @@
 """A monotonic clock that advances while the machine is suspended.
 
 The clock of an event loop on Linux stands still while the machine is suspended, but a lease
-expires. So this clock adds the time of suspension: the growth of the difference between
-``CLOCK_BOOTTIME`` and ``CLOCK_MONOTONIC``. Where there is no ``CLOCK_BOOTTIME``, nothing is added.
-On Windows the loop's clock advances by itself. On macOS a leader that was suspended remains leader
-after it wakes up, until its next renewal fails.
+expires. So this clock adds the growth of the difference between ``CLOCK_BOOTTIME`` and
+``CLOCK_MONOTONIC``. On Windows the loop's clock advances by itself. On macOS a leader that was
+suspended remains leader after it wakes up, until its next renewal fails.
 
 Timers of the loop don't include the time of suspension, so a program that waits must read this
 clock now and then.
@@ -22,7 +21,7 @@ MIN_SUSPEND = 0.1
 """Seconds. A smaller difference is the time between reading one clock and the other."""
 
 INITIAL_READS = 3
-"""Pairs of reads at the start. The pair with the least time between its two reads counts."""
+"""Pairs of reads at the start, of which the closest counts."""
 
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -61,11 +60,8 @@ class SuspendAwareClock:
     def __init__(
         self, monotonic: Callable[[], float], suspended: Callable[[], float] = suspended_seconds
     ) -> None:
-        """Start without suspension.
-
-        Args:
-            monotonic: returns seconds that advance while the machine is awake: a loop's ``time``.
-            suspended: returns the seconds of suspension since some moment.
+        """Start without suspension. ``suspended`` returns the seconds of suspension since some
+        moment.
         """
         self._monotonic = monotonic
         self._read_suspended = suspended

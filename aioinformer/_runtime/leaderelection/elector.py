@@ -1,14 +1,9 @@
 """``LeaderElector``: of several replicas of a program, only one is active.
 
-    elector = LeaderElector(client.api(leases), "web/shop-controller", identity=pod_name)
-    async with elector.leading() as fencing:
-        ...  # no other replica runs this block now
-
 The guarantee rests on a margin: a leader stops ``lease_duration - renew_deadline`` seconds before
 others may begin, and its body must end within that time. Pauses of the process, the time that a
 cancelled body takes to end, and the difference in rate between clocks must together stay below the
-margin. A longer pause can't be undone by this process. For that case see ``check``, ``guarded`` and
-``Fencing``.
+margin. For a longer pause see ``check``, ``guarded`` and ``Fencing``.
 """
 
 from __future__ import annotations
@@ -62,7 +57,7 @@ class LeaderElector:
         """Make a candidate. Nothing is sent before ``leading``. Call this in the event loop.
 
         Args:
-            leases: reads and writes Leases: ``client.api(await client.resource("leases"))``.
+            leases: reads and writes Leases: ``client.api("leases")``.
             key: the key of the Lease: ``namespace/name``, or a name if ``leases`` has a namespace.
                 The Lease is created if it doesn't exist.
             identity: the candidate's identity, which no other candidate has: a pod's name, for
@@ -78,8 +73,7 @@ class LeaderElector:
                 others don't wait until it expires. Leaving then takes up to ``renew_deadline`` if
                 the server doesn't answer; a second cancellation ends that wait.
             on_new_leader: called in the event loop with the identity of each new leader, this
-                candidate included. The function must be quick and not wait. An exception from it is
-                logged.
+                candidate included. Must be quick. An exception from it is logged.
             metrics: receives the changes of leadership, under the name of the Lease.
 
         Raises:
@@ -97,7 +91,6 @@ class LeaderElector:
             lease_duration=lease_duration, renew_deadline=renew_deadline, retry_period=retry_period
         )
         self.key = key
-        """The key of the Lease."""
         self._election = Election(key, identity=identity, times=times)
         self._loop = running_loop()
         self._clock = SuspendAwareClock(self._loop.time)
@@ -114,7 +107,8 @@ class LeaderElector:
     # -- leading -------------------------------------------------------------------------------
 
     def leading(self) -> AbstractAsyncContextManager[Fencing, None]:
-        """Wait for leadership, and lead while the block runs.
+        """Wait for leadership, and lead while the block runs; entering gives the ``Fencing`` of the
+        term.
 
         When leadership is lost, the block is cancelled as by an anyio scope: again and again until
         it has ended. Then ``LeadershipLost`` is raised. The block's own exceptions and a
@@ -124,9 +118,6 @@ class LeaderElector:
 
         Enter and leave the block in one task. The block must end the tasks that it starts, best
         with a task group inside the block.
-
-        Returns:
-            A context manager. Entering it returns the number of the term.
 
         Raises:
             LeadershipLost: on leaving. The last error is its cause.
@@ -146,8 +137,8 @@ class LeaderElector:
     async def run(self, body: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for leadership, run a coroutine function under it, and return its result.
 
-        In addition to ``leading``, the clock is read before each step of the coroutine. So after a
-        pause of any length, at any point, the coroutine is cancelled before it takes another step.
+        The clock is read before each step of the coroutine. So after a pause of any length, at any
+        point, the coroutine is cancelled before it takes another step.
 
         Raises:
             LeadershipLost: leadership was lost.
@@ -159,9 +150,9 @@ class LeaderElector:
         """Raise unless this candidate leads at this moment. Call it just before an action of the
         leader.
 
-        The check reads the clock, so that the result is right after any pause. The method may be
-        called from any thread and takes two microseconds. If leadership was lost, the block that
-        leads is cancelled too.
+        The check reads the clock, so that the result is right after any pause. It may be called
+        from any thread and takes 2 µs. If leadership was lost, the block that leads is cancelled
+        too.
 
         Raises:
             LeadershipLost: this candidate doesn't lead.
@@ -173,18 +164,14 @@ class LeaderElector:
             raise LeadershipLost(f"leadership of {self.key}: {reason}") from self._campaign.error
 
     def guarded(self, writer: ResourceWriter) -> GuardedWriter:
-        """Return a writer that writes only while this candidate leads: it checks before each
-        request.
-
-        A request that was sent in time may take effect later, and isn't undone.
+        """Return a writer that calls ``check`` before each request. A request that was sent in time
+        may take effect later, and isn't undone.
         """
         return GuardedWriter(writer, self.check)
 
     def guarded_client(self, client: WriterSource) -> GuardedClient:
-        """Return a source of writers that write only while this candidate leads.
-
-        ``Controller(foos, reconcile, client=elector.guarded_client(client))``: each writer of the
-        controller is then ``guarded``.
+        """Return a source of ``guarded`` writers, as in ``Controller(foos, reconcile,
+        client=elector.guarded_client(client))``.
         """
         return GuardedClient(client, self.check)
 

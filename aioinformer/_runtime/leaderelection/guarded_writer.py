@@ -1,8 +1,8 @@
 """A writer that checks leadership before each request that writes.
 
 After a pause of the process of any length, and in tasks that are not cancelled yet, no further
-write is sent. A request that was sent in time may still take effect later. Only the written side
-can reject it: by the number of the term (``Fencing``), or by the resourceVersion in an update.
+write is sent. Only the written side can reject a request that was sent in time and takes effect
+later: by the number of the term (``Fencing``), or by the resourceVersion in an update.
 """
 
 from __future__ import annotations

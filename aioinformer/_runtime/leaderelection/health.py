@@ -1,8 +1,4 @@
-"""The public state of an elector, for readiness probes and people.
-
-``ElectionStatus`` is updated after each change, and ``ElectionHealth`` is a snapshot of it. Times
-in a snapshot are in seconds relative to it, so that they are readable in a log.
-"""
+"""The public state of an elector, for readiness probes and people."""
 
 from __future__ import annotations
 
@@ -41,13 +37,11 @@ class ElectionHealth:
     leader: str
     """The leader's identity when the Lease was last read; empty for none."""
     error: Exception | None
-    """The last error, with the server's Status if it had one; ``None`` once a request has succeeded
-    again."""
+    """The last error; ``None`` once a request has succeeded again."""
     renewed: float | None
     """Seconds since our last successful renewal was sent; ``None`` before the first."""
     expires_in: float | None
-    """Seconds for which this candidate still leads without a renewal; ``None`` if it doesn't
-    lead."""
+    """Seconds for which this candidate leads without a renewal; ``None`` if it doesn't lead."""
 
     def __str__(self) -> str:
         leader = one_line(self.leader) or "none"

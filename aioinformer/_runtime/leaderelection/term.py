@@ -1,8 +1,7 @@
 """One term: the lease is acquired, the body runs while it is renewed, and the lease is released.
 
 A separate task renews the lease, so that a body that waits doesn't prevent a renewal. A timer
-checks the clock, so that a server that doesn't answer doesn't keep the body running. The order at
-the end matters: first the body ends, then the lease is released.
+checks the clock, so that a server that doesn't answer doesn't keep the body running.
 
     acquired ──▶ body runs ──▶ it returns, raises, or is cancelled from outside ──▶ released
                       └──▶ lost: it is cancelled ──▶ it ends ──▶ LeadershipLost, nothing is written
@@ -29,8 +28,7 @@ __all__ = ["LeadershipTerm"]
 log = logging.getLogger("aioinformer.election")
 
 CLOCK_CHECKS = 10
-"""Checks of the clock in the time that a body has to end. A check notices that the machine was
-suspended: a timer of the loop doesn't include that time."""
+"""Checks of the clock, to notice a suspension, in the time that a body has to end."""
 
 
 class LeadershipTerm:
@@ -47,17 +45,6 @@ class LeadershipTerm:
         on_change: Callable[[], None],
         on_exit: Callable[[], None],
     ) -> None:
-        """Send nothing before the block is entered. ``LeaderElector.leading`` makes a term.
-
-        Args:
-            campaign: acquires and renews the lease.
-            clock: the election's clock.
-            name: the name of the Lease, for errors and the task.
-            release_on_exit: True if the lease is released at the end.
-            on_enter: called when the block is entered; it may raise.
-            on_change: called after each change.
-            on_exit: called when the term is over.
-        """
         self._campaign = campaign
         self._election = campaign.election
         self._clock = clock
@@ -77,12 +64,7 @@ class LeadershipTerm:
     # -- acquiring -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Fencing:
-        """Wait for leadership without a time limit.
-
-        Raises:
-            UsageError: the term was entered before, or the writer can't be used. Exceptions of
-                ``on_enter`` pass through.
-        """
+        """Wait for leadership without a time limit. Exceptions of ``on_enter`` pass through."""
         if self._stopping:
             raise UsageError(
                 f"this term for {self._name} is over; call leading() again for another one"
@@ -125,9 +107,7 @@ class LeadershipTerm:
             self._acquired.set()
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        """Handle the end of the renewing task: leadership was lost, or an unexpected error
-        occurred.
-        """
+        """Handle the end of the renewing task: leadership was lost, or an error occurred."""
         if self._stopping:
             return
         if task.cancelled():

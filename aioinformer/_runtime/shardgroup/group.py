@@ -1,13 +1,9 @@
 """``ShardGroup``: replicas of a program share the objects of a cluster by shards.
 
-    async with ShardGroup(client, "shop", namespace="web", identity=pod_name) as group:
-        await Controller("configmaps", reconcile, shards=group).run()
-
 Each replica is a member with a Lease of its own, in which it states the shards on which it works.
 One elected member writes into the group's Lease among which members the shards are divided. At most
-one member acts on a shard at any moment, under the assumptions of ``LeaderElector``: the pause of a
-process, the time that work takes to end after a loss, and the difference in rate between clocks
-must together stay below ``lease_duration - renew_deadline``. After a longer pause ``check`` raises.
+one member acts on a shard at any moment, under the assumptions of ``LeaderElector``. After a longer
+pause of the process ``check`` raises.
 """
 
 from __future__ import annotations
@@ -156,11 +152,11 @@ class ShardGroup:
         self._life: GroupState = "idle"
         self._exits = AsyncExitStack()
         self.informers = SharedInformerFactory(client, shard=self, cache=cache, metrics=metrics)
-        """The factory of the informers that read this member's shards. The informers run while the
-        group is entered, and end before the shards are given away."""
+        """The factory of the informers that read this member's shards, while the group is entered.
+        They end before the shards are given away."""
         self.informer = self.informers.informer
-        """Returns an informer that reads this member's shards: ``group.informer("pods")``. See
-        ``SharedInformerFactory.informer`` for arguments and errors."""
+        """Returns an informer that reads this member's shards: ``group.informer("pods")``, as
+        ``SharedInformerFactory.informer``."""
 
     # -- membership ----------------------------------------------------------------------------
 
@@ -168,7 +164,7 @@ class ShardGroup:
         """Join the group. The first shards follow after a few requests: see ``wait_member``.
 
         If the Leases can't be read any more, because the client was closed for example, the block
-        is cancelled, and the error is raised on leaving, as by a ``SharedInformerFactory``.
+        is cancelled, and the error is raised on leaving.
 
         Raises:
             UsageError: the group was entered before.
@@ -223,11 +219,8 @@ class ShardGroup:
     async def wait_member(self, timeout: float | None = None) -> frozenset[int]:
         """Wait until this member works on all shards that are assigned to it, and return them.
 
-        Args:
-            timeout: seconds; ``None`` for no limit.
-
         Raises:
-            TimeoutError: not within that time; ``health`` says why.
+            TimeoutError: not within ``timeout`` seconds (``None``: no limit); ``health`` says why.
             NotRunning: the group isn't entered, was left, or has failed.
         """
         async with asyncio.timeout(timeout):
@@ -272,22 +265,18 @@ class ShardGroup:
 
     @property
     def held(self) -> frozenset[int]:
-        """The shards on which this member may begin work at this moment. May be read from any
-        thread.
-        """
+        """The shards on which this member may begin work at this moment, for any thread."""
         return self._member.held(self._clock.now)
 
     def subscribe(self, user: str) -> GroupSubscription:
-        """Return a subscription of an informer or controller of that name: it waits for changes of
-        the shards, and acknowledges those on which it works.
-        """
+        """Return the subscription of an informer or controller of that name to the shards."""
         return self._membership.subscriptions.subscribe(user)
 
     def check(self, shard: int) -> None:
         """Raise unless this member may act on a shard at this moment. Call it just before a write.
 
-        The check reads the clock, so that the result is right after any pause. The method doesn't
-        raise for a shard that is to be given away while a user still works on it.
+        The check reads the clock, so that the result is right after any pause. It doesn't raise for
+        a shard that is to be given away while a user still works on it.
 
         Raises:
             ShardLost: this member doesn't hold the shard, or its Lease wasn't renewed in time.

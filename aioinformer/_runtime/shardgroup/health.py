@@ -33,7 +33,6 @@ class GroupHealth:
 
     state: GroupState
     held: frozenset[int]
-    """The shards on which this member works."""
     stopping: frozenset[int]
     """The shards that this member gives away, or has lost, and on which work hasn't ended."""
     assigned: frozenset[int]
@@ -41,7 +40,6 @@ class GroupHealth:
     unclaimed: frozenset[int]
     """The shards on which no live member works."""
     members: tuple[str, ...]
-    """The members of the assignment."""
     epoch: int
     """The number of the assignment; 0 before the first."""
     leader: str

@@ -1,8 +1,4 @@
-"""The requests for a member's own Lease: each write states the claims of the member.
-
-The campaign of an election decides when the Lease is written, and knows nothing of shards. The
-claims are added when the request is sent, so that they are those of that moment.
-"""
+"""The requests for a member's own Lease: each write states the claims of that moment."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The tasks of a member: it renews its Lease, follows the group's Leases, and writes assignments.
 
-Everything that changes calls ``react``: an answer, a change in the cache of Leases, the time, or a
-user of the shards. ``react`` passes the cached Leases to the ``GroupMember``, in one step without
-an await, and carries out its decisions. So a wake-up that comes twice or late changes nothing.
+Everything that changes calls ``react``, which passes the cached Leases to the ``GroupMember``, in
+one step without an await, and carries out its decisions. So a wake-up that comes twice or late
+changes nothing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ __all__ = ["GroupMembership"]
 log = logging.getLogger("aioinformer.shards")
 
 CACHE_DELAY = 0.02
-"""Seconds for which changes in the cache are gathered: a group of 100 members renews 50 Leases a
-second."""
+"""Seconds for which changes in the cache are gathered: 100 members renew 50 Leases a second."""
 
 LONGEST_WAIT = 1.0
-"""Seconds after which the clock is read at the latest, since a timer of the loop doesn't include
-the time for which the machine was suspended."""
+"""Seconds after which the clock is read at the latest, to notice that the machine was suspended."""
 
 
 class GroupMembership:
@@ -51,20 +49,9 @@ class GroupMembership:
         clock: SuspendAwareClock,
         metrics: Metrics,
     ) -> None:
-        """Do nothing before ``start``.
-
-        Args:
-            member: decides.
-            leases: reads and writes Leases.
-            cache: the Leases of the group.
-            name: the name of the group, for logs and metrics.
-            clock: the member's clock.
-            metrics: receives moves; it never raises.
-        """
         self.member = member
         self.subscriptions = GroupSubscriptions(self._read_held, self.react)
         self.failure: BaseException | None = None
-        """The error with which an internal task ended."""
         self.campaign = Campaign(
             member.election, MemberLeaseStorage(member, leases, clock), member.key, clock
         )
@@ -97,10 +84,8 @@ class GroupMembership:
         self._metrics.shards_held(self._name, 0)
 
     async def leave(self, timeout: float) -> bool:
-        """Give all shards away, and release the Lease. Return True if it was released.
-
-        Args:
-            timeout: the seconds that users of shards have to end their work.
+        """Give all shards away within ``timeout`` seconds, and release the Lease. Return True if it
+        was released.
         """
         self.member.leaving = True
         self.react()
@@ -122,9 +107,7 @@ class GroupMembership:
         return await self._release()
 
     async def stop(self) -> None:
-        """End the tasks and timers. The release of the Lease is a change in the cache, and a user
-        may end its work later: neither starts a timer again.
-        """
+        """End the tasks and timers. Later changes start no timer again."""
         self._stopped = True
         for task in self._tasks:
             task.cancel()

@@ -1,7 +1,6 @@
 """The shards of this member for their users: informers, controllers, or the program itself.
 
-A user waits until its shards change, and acknowledges the shards on which it works. The member
-states a shard in its Lease as long as any user works on it.
+The member states a shard in its Lease as long as any user works on it.
 """
 
 from __future__ import annotations
@@ -18,12 +17,7 @@ class GroupSubscriptions:
     def __init__(
         self, read_assigned: Callable[[], frozenset[int]], on_acknowledge: Callable[[], None]
     ) -> None:
-        """Know of no user.
-
-        Args:
-            read_assigned: returns the shards to work on at this moment.
-            on_acknowledge: called when a user has begun or ended work.
-        """
+        """Know of no user. ``on_acknowledge`` is called when a user has begun or ended work."""
         self.read_assigned = read_assigned
         self.on_acknowledge = on_acknowledge
         self.changed = asyncio.Event()
@@ -57,7 +51,6 @@ class GroupSubscription:
         """Work on nothing. ``GroupSubscriptions.subscribe`` makes a subscription."""
         self.name = name
         self.working: frozenset[int] = frozenset()
-        """The shards on which the user works."""
         self._subscriptions = subscriptions
 
     @property
