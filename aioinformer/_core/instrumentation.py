@@ -165,8 +165,7 @@ class Metrics:
     def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
         """Count a call of a handler that has held the event loop for more than 250 ms.
 
-        Called after the call. ``seconds`` is the time that was observed, up to 0.1 s less than the
-        whole time.
+        Called after each such step of a call, with its seconds.
         """
 
     def informer_started(self, informer: str, levels: ReadLevels) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
@@ -32,6 +32,7 @@ def make_registration(
     drain: bool = False,
     fail_fast: bool = False,
     on_error: OnHandlerError | None = None,
+    on_blocked: Callable[[float], None] | None = None,
     gate: BackpressureGate | None = None,
     dispatcher: InlineDispatcher | None = None,
 ) -> Registration:
@@ -46,7 +47,7 @@ def make_registration(
     )
     mailbox = Mailbox(limit=limit, overflow=overflow, holds=lambda _: True)
     listener = Listener(compiled.name, mailbox, gate or BackpressureGate(), concurrency=concurrency)
-    errors = HandlerErrors(compiled.name, on_error)
+    errors = HandlerErrors(compiled.name, on_error, on_blocked)
     return Registration(compiled, options, listener, errors, dispatcher or InlineDispatcher())
 
 

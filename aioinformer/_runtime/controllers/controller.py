@@ -224,7 +224,8 @@ class Controller:
         self._functions = [each for each in (function, cleanup_function) if each is not None]
         gate = self._gate = _make_gate(informer)
         program = finalized(function, cleanup_function, informer, warnings, options, gate)
-        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
+        report = self._errors.report_blocking if informer.report_blocking else None
+        self._reconcile_runs = ReconcileRuns(program, options, report)
         self._own_writes = OwnWrites(self.name)
         target = WriteTarget(options, informer, self._own_writes, gate)
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)

@@ -8,7 +8,6 @@ traceback, at most once a second: a reconciler with a bug fails for each of 10,0
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
@@ -25,7 +24,7 @@ from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, c
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
-from aioinformer._runtime.tasks.blocking_detector import describe_blocking
+from aioinformer._runtime.tasks.blocking import describe_blocking
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer.errors import FetchError, PermanentError, ReconcileTimeout, TemporaryError
 
@@ -139,14 +138,11 @@ class ReconcileErrors:
             )
         )
 
-    def report_blocking(self, stack: str) -> None:
-        """Count and log a run that holds the event loop. Called in the detector's thread."""
+    def report_blocking(self, seconds: float) -> None:
+        """Report a step of a run that has held the event loop."""
         self.blocking_runs += 1
-        if self._blocking_throttle.allows(time.monotonic()):
-            log.warning("controller %s: a run %s", self._name, describe_blocking(stack))
-
-    def record_blocking(self, seconds: float) -> None:
-        """Report a run that has held the event loop to the metrics."""
+        if self._blocking_throttle.allows():
+            log.warning("controller %s: a run %s", self._name, describe_blocking(seconds))
         self._metrics.reconcile_blocked(self._name, seconds)
 
     def report_trigger_failure(self, informer: str, error: Exception) -> None:

@@ -24,7 +24,8 @@ from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
-from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER, BlockingReporter
+from aioinformer._runtime.tasks.blocking import time_steps
+from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 
 __all__ = [
@@ -157,17 +158,18 @@ class ReconcileRuns:
         self,
         reconcile: Reconcile,
         options: ControllerOptions,
-        blocking_reporter: BlockingReporter | None = None,
+        report_blocking: Callable[[float], None] | None = None,
     ) -> None:
         """Hold no run yet.
 
         Args:
             reconcile: the checked function of the program, or what adds finalizers before it.
             options: those of the controller.
-            blocking_reporter: receives reports about runs that hold the event loop.
+            report_blocking: called after each step of a run that held the event loop, with its
+                seconds; ``None`` if steps are not timed.
         """
         self._context = Context()
-        self._blocking_reporter = blocking_reporter
+        self._report_blocking = report_blocking
         self._name = options.name
         self._reconcile = reconcile
         self._timeout = options.timeout
@@ -177,7 +179,6 @@ class ReconcileRuns:
     def use_context(self, context: Context) -> None:
         """Give each run from now on a copy of ``context``."""
         self._context = context
-        context.run(BLOCKING_REPORTER.set, self._blocking_reporter)
 
     async def run(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """Call the reconciler and return its result. If this is cancelled, the run is cancelled and
@@ -189,9 +190,8 @@ class ReconcileRuns:
             Exception: an exception of the run.
         """
         loop = asyncio.get_running_loop()
-        task = loop.create_task(
-            self._call(key, ctx), name=f"{self._name}: {key}", context=self._context.copy()
-        )
+        work = time_steps(self._call(key, ctx), self._report_blocking, loop_clock())
+        task = loop.create_task(work, name=f"{self._name}: {key}", context=self._context.copy())
         run = self._runs[key] = _Run(task, loop.time())
         try:
             late = await self._wait_ended(key, run)

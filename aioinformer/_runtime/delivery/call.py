@@ -29,7 +29,6 @@ from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import CompiledHandler
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions
-from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER
 from aioinformer._runtime.tasks.event_loop import running_task
 from aioinformer.errors import ListenerOverflow
 
@@ -79,7 +78,6 @@ def detached_context() -> Context:
     """Return a copy of the current context that belongs to no call, and keeps no call alive."""
     context = copy_context()
     context.run(CURRENT_CALL.set, None)
-    context.run(BLOCKING_REPORTER.set, None)
     return context
 
 
@@ -167,10 +165,6 @@ SLOW_CALL_SECONDS = 10.0
 """Seconds after which a warning names a call that has not returned. A call to an API server that
 takes as long has failed."""
 
-BLOCKING_CALL_SECONDS = 1.0
-"""Seconds after which a warning names a call that blocked the event loop: nothing else ran
-meanwhile."""
-
 
 class HandlerCaller:
     """The caller of one handler."""
@@ -200,8 +194,11 @@ class HandlerCaller:
         self.returns_at_once = not (options.run_in_thread or handler.is_async)
         """True for a plain function that runs in the loop. The function may still return an
         awaitable."""
-        self.blocking_limit = min(BLOCKING_CALL_SECONDS, timeout or BLOCKING_CALL_SECONDS)
-        """Seconds after which a call that didn't suspend must be passed to ``on_blocking_call``."""
+        self.timeout = float("inf") if timeout is None else timeout
+        """Seconds after which a call that didn't suspend must be passed to ``on_late_call``."""
+        self.report_blocking = errors.report_blocking if errors.on_blocked is not None else None
+        """Called after a step that held the event loop, with its seconds; ``None`` if steps are not
+        timed."""
         self._options = options
         self._errors = errors
         self._threads = _make_threads(handler, options, name) if options.run_in_thread else None
@@ -311,26 +308,15 @@ class HandlerCaller:
         self._errors.report_end(error)
         self._fail(error)
 
-    def on_blocking_call(self, event: Event, took: float) -> None:
-        """Report a call that blocked the event loop for ``took`` seconds.
-
-        The call was not async, so that a timeout could not stop it.
-        """
-        if self._options.timeout is not None and took > self._options.timeout:
-            self._fail(
-                self._errors.report_timeout(
-                    event, self._options.timeout, consequence="it isn't async"
-                )
-            )
-        if took > BLOCKING_CALL_SECONDS:
-            what = f"kept the event loop for {took:.1f} s; run_in_thread=True would not"
-            self._errors.report_slow_call(event, what)
+    def on_late_call(self, event: Event) -> None:
+        """Report a call that took longer than its timeout and could not be stopped."""
+        self._fail(self._errors.report_timeout(event, self.timeout, consequence="it isn't async"))
 
     def on_timeout(self, call: ActiveCall) -> None:
         """Cancel a call whose time has run out, and report the timeout."""
         consequence = "cancelled" if self._threads is None else "its thread can't be stopped"
         call.timeout_error = self._errors.report_timeout(
-            call.event, self._options.timeout or 0.0, consequence=consequence
+            call.event, self.timeout, consequence=consequence
         )
         if self._threads is None:
             call.task.cancel()

@@ -8,7 +8,6 @@ handler decides that.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -16,7 +15,7 @@ from aioinformer._core.objects.decode_errors import hide_secret
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, call_hook
 from aioinformer._runtime.reporting.error_texts import describe_error
-from aioinformer._runtime.tasks.blocking_detector import describe_blocking
+from aioinformer._runtime.tasks.blocking import describe_blocking
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
 
 __all__ = ["HandlerErrors", "OnHandlerError"]
@@ -34,19 +33,26 @@ OnHandlerError: TypeAlias = Callable[[str, Exception], None]
 class HandlerErrors:
     """The failures of one listener."""
 
-    def __init__(self, name: str, on_error: OnHandlerError | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        on_error: OnHandlerError | None = None,
+        on_blocked: Callable[[float], None] | None = None,
+    ) -> None:
         """Make a report with no failure.
 
         Args:
             name: the name of the listener.
             on_error: called with each failure. An exception of this function is logged.
+            on_blocked: called with the seconds of each step that held the event loop; ``None`` for
+                a handler whose steps are not timed.
         """
         self.count = 0
         """The number of failures of the handler or its filter."""
         self.blocking_calls = 0
-        """The number of calls that have held the event loop for longer than ``BLOCKING_LIMIT``."""
-        self.on_blocked: Callable[[float], None] | None = None
-        """Called in the event loop after such a call, with the seconds that the call took."""
+        """Times that a call has held the event loop for longer than ``BLOCKING_LIMIT``."""
+        self.on_blocked = on_blocked
+        """See ``on_blocked`` above."""
         self._name = name
         self._on_error = on_error
         self._failures = FailureLog(log)
@@ -122,14 +128,11 @@ class HandlerErrors:
             of = f"{type(event).__name__} of {event.obj!r}"
             log.warning("handler %s %s, at %s", self._name, what, of)
 
-    def report_blocking(self, stack: str) -> None:
-        """Count and log a call that holds the event loop. Called in the detector's thread."""
+    def report_blocking(self, seconds: float) -> None:
+        """Report a step of a call that has held the event loop."""
         self.blocking_calls += 1
-        if self._slow_throttle.allows(time.monotonic()):
-            log.warning("handler %s %s", self._name, describe_blocking(stack))
-
-    def record_blocking(self, seconds: float) -> None:
-        """Report a call that has held the event loop to the metrics."""
+        if self._slow_throttle.allows():
+            log.warning("handler %s %s", self._name, describe_blocking(seconds))
         if self.on_blocked is not None:
             self.on_blocked(seconds)
 

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._runtime.delivery.call import HandlerCaller, detached_context
+from aioinformer._runtime.tasks.blocking import BLOCKING_LIMIT
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, loop_clock
 
 __all__ = ["InlineDispatcher", "InlineHandler", "UnfinishedCall"]
@@ -62,9 +63,14 @@ class InlineDispatcher:
             clock = self._clock = loop_clock()
         now = clock()
         self.deadline = due = now + SLICE_SECONDS
+        handler = None
         try:
             while scheduled and now < due:
-                now = scheduled.popleft().run_pending(loop, clock, now)
+                handler = scheduled.popleft()
+                now = handler.run_pending(loop, clock, now)
+            # Only the last handler can have run for long: those before it have left it time.
+            if handler is not None and now - due > BLOCKING_LIMIT:
+                handler.report_blocking(now - due + SLICE_SECONDS)
         finally:
             self.callback_pending = False
             if scheduled:
@@ -93,7 +99,7 @@ class InlineHandler:
         self._run_in_context = context.run
         mailbox = caller.listener.mailbox
         self._parts = (
-            caller.listener, caller, mailbox, mailbox.recent, caller.call, caller.blocking_limit
+            caller.listener, caller, mailbox, mailbox.recent, caller.call, caller.timeout
         )  # fmt: skip
         """The parts that are read for every event: one attribute instead of six."""
         self._scheduled = False
@@ -184,10 +190,10 @@ class InlineHandler:
         self, waiter: asyncio.Future[None], clock: Callable[[], float], now: float
     ) -> float:
         """Call the handler until no live event is pending, or time is up."""
-        listener, caller, mailbox, recent, call, blocking_limit = self._parts
+        listener, caller, mailbox, recent, call, timeout = self._parts
         due, waiter_done = self._dispatcher.deadline, waiter.done
         began, first, count, longest, took = now, now, 0, 0.0, 0.0
-        notable = 0.0  # a call that took longer is the longest one, or has blocked the loop
+        notable = 0.0  # a call that took longer is the longest one, or late
         try:
             while (batch := mailbox.borrow_batch()) is not None:
                 for event in batch:
@@ -206,9 +212,9 @@ class InlineHandler:
                     if took > notable:
                         if took > longest:
                             longest = notable = took
-                        if took > blocking_limit:
-                            notable = blocking_limit
-                            caller.on_blocking_call(event, took)
+                        if took > timeout:
+                            notable = timeout
+                            caller.on_late_call(event)
                     if waiter_done():  # the handler has closed its listener or cancelled its task
                         return now
                     if now >= due:
@@ -224,6 +230,11 @@ class InlineHandler:
             if listener.sync_pending or listener.gate.closed:
                 listener.release()
         return now
+
+    def report_blocking(self, seconds: float) -> None:
+        """Report that ``run_pending`` has held the event loop."""
+        if self._caller.report_blocking is not None:
+            self._caller.report_blocking(seconds)
 
     def __repr__(self) -> str:
         state = "scheduled" if self._scheduled else "idle"

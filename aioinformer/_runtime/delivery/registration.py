@@ -26,7 +26,6 @@ from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher, Inli
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.delivery.runner import HandlerRunner
-from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer.errors import ListenerOverflow, ShutdownIncomplete, UsageError
 
@@ -84,10 +83,6 @@ class Registration:
             self._inline_handler = InlineHandler(dispatcher, self._caller, self._context)
         self._runner = HandlerRunner(self._caller, self._inline_handler)
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    def detect_blocking(self) -> None:
-        """Have the blocking detector of the event loop report calls that hold the loop."""
-        self._context.run(BLOCKING_REPORTER.set, self._errors)
 
     def start(
         self,
@@ -211,7 +206,7 @@ class Registration:
 
     @property
     def blocking_calls(self) -> int:
-        """The number of calls that have held the event loop for more than 250 ms."""
+        """Times that a call has held the event loop for more than 250 ms."""
         return self._errors.blocking_calls
 
     # -- the informer's side -------------------------------------------------------------------

@@ -8,7 +8,8 @@ in order. A plain function may be called by the ``InlineDispatcher`` while this 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import time
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from inspect import isawaitable, iscoroutine
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._runtime.delivery.call import CURRENT_CALL, HandlerCaller
 from aioinformer._runtime.delivery.inline_dispatch import InlineHandler
+from aioinformer._runtime.tasks.blocking import time_steps
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, loop_clock, running_task
 from aioinformer._runtime.tasks.task_group import task_group
 
@@ -37,6 +39,8 @@ class HandlerRunner:
         self._caller = caller
         self._listener = caller.listener
         self._inline_handler = inline_handler
+        self._clock: Callable[[], float] = time.monotonic
+        """Returns the loop's time, once the task was started."""
         self._key_finished = asyncio.Event()
         self._unstarted: dict[int, Awaitable[None]] = {}
         """The rest of each call whose task has not begun, by the identity of its event."""
@@ -45,6 +49,8 @@ class HandlerRunner:
         """Start the task in ``group``. The task ends once the listener is closed and empty."""
         sequential = self._listener.in_flight.count == 1
         work = self._run_sequential() if sequential else self._run_concurrent()
+        self._clock = loop_clock()
+        work = time_steps(work, self._caller.report_blocking, self._clock)
         self.task = group.create_task(work, name=self._listener.name, context=context)
         self.task.add_done_callback(lambda _: self._caller.stop(), context=context)
         return self.task
@@ -60,7 +66,7 @@ class HandlerRunner:
         if self.task is None:  # an eager task: the handler isn't called before ``start`` returns
             await asyncio.sleep(0)
         task, listener, caller = running_task(), self._listener, self._caller
-        call, times, clock = caller.call, listener.call_times, loop_clock()
+        call, times, clock = caller.call, listener.call_times, self._clock
         rested = clock()
         while True:
             if task.cancelling():
@@ -85,8 +91,8 @@ class HandlerRunner:
                     took = now - began
                     if took > longest:
                         longest = took
-                    if took > caller.blocking_limit:
-                        caller.on_blocking_call(event, took)
+                    if took > caller.timeout:
+                        caller.on_late_call(event)
                 else:
                     if plain:
                         times.record_calls(plain, began - first, took, longest)
@@ -124,7 +130,7 @@ class HandlerRunner:
         await caller.finish(task, event, awaitable, began)
         if caller.cancellation_pending(task):
             await caller.check_cancelled(task)
-        listener.call_times.record(asyncio.get_running_loop().time() - began)
+        listener.call_times.record(self._clock() - began)
         listener.release()
 
     # -- several keys at once ------------------------------------------------------------------
@@ -144,7 +150,7 @@ class HandlerRunner:
 
     async def _start_keys(self, group: asyncio.TaskGroup) -> None:
         caller, in_flight = self._caller, self._listener.in_flight
-        task, clock = running_task(), asyncio.get_running_loop().time
+        task, clock = running_task(), self._clock
         rested = clock()
         while (event := await self._next_event()) is not None:
             if in_flight.start(event):
@@ -167,14 +173,15 @@ class HandlerRunner:
         """Call the handler, and start a task for the key if there is something to await."""
         following: Event | None = event
         while following is not None:
-            event, began = following, asyncio.get_running_loop().time()
+            event, began = following, self._clock()
             awaitable = self._begin(event)
             if awaitable is not None:
                 self._unstarted[id(event)] = awaitable
                 work = self._run_key(event, awaitable, began)
+                work = time_steps(work, self._caller.report_blocking, self._clock)
                 group.create_task(work, name=self._listener.name)
                 return
-            following = self._finish_event(event, began, blocking=True)
+            following = self._finish_event(event, began, plain=True)
 
     async def _run_key(self, event: Event, awaitable: Awaitable[None] | None, began: float) -> None:
         """Finish the call for an event, and handle the events of its key that came meanwhile."""
@@ -184,12 +191,12 @@ class HandlerRunner:
             while True:
                 if awaitable is not None:
                     await caller.finish(task, event, awaitable, began)
-                following = self._finish_event(event, began, blocking=awaitable is None)
+                following = self._finish_event(event, began, plain=awaitable is None)
                 if caller.cancellation_pending(task):
                     await caller.check_cancelled(task)
                 if following is None:
                     return
-                event, began = following, asyncio.get_running_loop().time()
+                event, began = following, self._clock()
                 awaitable = self._begin(event)
         except asyncio.CancelledError as cancelled:
             cancelled.__traceback__ = None  # the task keeps the error, and the frames the task
@@ -207,12 +214,12 @@ class HandlerRunner:
             return None
         return result if result is not None and isawaitable(result) else None
 
-    def _finish_event(self, event: Event, began: float, *, blocking: bool) -> Event | None:
+    def _finish_event(self, event: Event, began: float, *, plain: bool) -> Event | None:
         """Record a call. Returns the next event of its key, if there is one."""
         listener = self._listener
-        took = asyncio.get_running_loop().time() - began
-        if blocking and took > self._caller.blocking_limit:
-            self._caller.on_blocking_call(event, took)
+        took = self._clock() - began
+        if plain and took > self._caller.timeout:
+            self._caller.on_late_call(event)
         listener.call_times.record(took)
         following = listener.in_flight.finish(event)
         self._key_finished.set()

@@ -115,6 +115,7 @@ class SharedInformer(Generic[T]):
         )
         self.group_shards = self._pipeline.group_shards  # None without ``shard=group``
         self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
+        self.report_blocking = options.report_blocking  # for controllers of this informer
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view

@@ -75,7 +75,7 @@ class ListenerRegistry(Generic[T]):
             task_group: owns the tasks of handlers. Handlers that are added before the group is
                 entered start with ``start_all``.
             resync: seconds between two resyncs of listeners without a period of their own.
-            report_blocking: True to report handlers that hold the event loop.
+            report_blocking: True to report calls of handlers that held the event loop.
             describe: returns what the informer does now, for errors.
         """
         self._name = name
@@ -104,14 +104,12 @@ class ListenerRegistry(Generic[T]):
 
     def _register(self, handler: CompiledHandler, options: HandlerOptions) -> Registration:
         name = f"{options.name or handler.name} of {self._name}"
-        errors = HandlerErrors(name, self._reporter.handler_failed)
+        on_blocked = self._reporter.blocking_timer(name) if self._report_blocking else None
+        errors = HandlerErrors(name, self._reporter.handler_failed, on_blocked)
         listener = self._make_listener(name, options, errors, concurrency=options.concurrency)
         listener.call_times.on_calls = self._reporter.handler_timer(name)
         seen = with_view(self._with_spans(handler, name), self._view)
         registration = Registration(seen, options, listener, errors, self._dispatcher)
-        if self._report_blocking:
-            errors.on_blocked = self._reporter.blocking_timer(name)
-            registration.detect_blocking()
         self._join(listener, options)
         self._registrations[registration] = None
         if self._task_group.entered:

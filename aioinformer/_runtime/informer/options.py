@@ -9,7 +9,7 @@ signature repeats them. Every option is documented here or in ``ReflectorOptions
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
@@ -35,6 +35,8 @@ __all__ = [
     "chosen_options",
 ]
 
+ReportBlocking: TypeAlias = bool | Literal["stack"]
+
 SHAPE_NAMES = ("indexers", "model", "convert")
 """The keywords of ``informer()`` that depend on the type of objects."""
 
@@ -44,7 +46,7 @@ class InformerKeywords(ReflectorKeywords, total=False):
 
     resync: float
     fail_fast: tuple[type[FetchError], ...]
-    report_blocking: bool
+    report_blocking: ReportBlocking
     on_error: OnError | None
     metrics: Metrics | None
     tracing: Tracing | None
@@ -78,12 +80,12 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     """Errors of requests, ``Forbidden`` for example, that end the informer instead of being
     retried: ``SharedInformer.run`` raises them. A factory ends, too: its body is cancelled, and
     the error is raised there."""
-    report_blocking: bool = True
-    """True to report handlers that hold the event loop for more than 250 ms, async or not: with the
-    name and the stack in the log, in ``Registration.statistics()``, in health and in metrics. A
-    thread looks at the loop twenty times a second, one thread for all informers of the loop.
-    Reconcilers are reported while an informer of the loop has this option. Nothing is reported in a
-    loop with virtual time."""
+    report_blocking: ReportBlocking = True
+    """True to report each call of a handler, or of a reconciler of this informer, that held the
+    event loop for more than 250 ms, after the fact: with its name and the seconds in the log, in
+    ``Registration.statistics()``, in health and in metrics. ``"stack"`` also logs the stack of code
+    that holds the loop, while it does so, whoever it belongs to: one thread for all such informers
+    of a loop looks ten times a second. Nothing is reported in a loop with virtual time."""
     on_error: OnError | None = None
     """A function that is called with every ``Problem``, in the event loop. The function must be
     quick."""
@@ -99,6 +101,10 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_seconds("resync", self.resync, zero="never")
+        if not isinstance(self.report_blocking, bool) and self.report_blocking != "stack":
+            raise ValueError(
+                f'report_blocking must be True, False or "stack", not {self.report_blocking!r}'
+            )
         check_hook(self.on_error)
         _check_cache(self.cache)
         _check_fail_fast(self.fail_fast)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -43,7 +43,6 @@ from aioinformer._runtime.scopes.reflectors import (
     run_reflector,
 )
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
-from aioinformer._runtime.tasks.blocking_detector import detect_blocking
 from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import InformerError, NotRunning, NotSynced, UsageError
@@ -117,7 +116,7 @@ class InformerPipeline(Generic[T]):
         """The shards of an informer on a group; ``None`` for any other."""
         self._reflectors = make_reflectors(self._make_builder(options, shape, profile))
         self.status = self._make_status()
-        self._report_blocking = options.report_blocking
+        self._logs_stacks = options.report_blocking == "stack"
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer")
         listeners = self._make_registry(options)
@@ -180,7 +179,7 @@ class InformerPipeline(Generic[T]):
             self.reporter,
             self._task_group,
             resync=options.resync,
-            report_blocking=options.report_blocking,
+            report_blocking=bool(options.report_blocking),
             describe=self.status.weak_describe(),
         )
         registry.checkpointer = self.checkpointer
@@ -310,7 +309,7 @@ class InformerPipeline(Generic[T]):
         reporter = self.reporter
         reporter.metrics.informer_started(reporter.label, self.status.levels)
         try:
-            with detect_blocking() if self._report_blocking else nullcontext():
+            with self._stack_log():
                 await self._run_tasks()
         except (asyncio.CancelledError, BaseExceptionGroup):
             failure = self._task_group.failure
@@ -328,6 +327,13 @@ class InformerPipeline(Generic[T]):
                 raise failure from failure.__cause__
         finally:
             del failure  # the traceback refers to this frame
+
+    def _stack_log(self) -> AbstractContextManager[None]:
+        if not self._logs_stacks:
+            return nullcontext()
+        from aioinformer._runtime.tasks.blocking_stacks import log_stacks
+
+        return log_stacks()
 
     def _close(self) -> None:
         """End the parts, and forget what would keep the cache after its last user: the failure and

@@ -2,9 +2,10 @@
 
 ``BodyCanceller`` cancels the body through an anyio scope, again and again until the body has ended:
 a body that swallows one cancellation receives the next, tasks of anyio's task groups are cancelled
-together, and code in a shielded scope may finish. anyio leaves one gap: it skips a task whose wait
-is over and which is due to run, so that the task would take one more step. After a long pause of
-the process that step is the most dangerous one. So such a task is cancelled in asyncio's way.
+together, and code in a shielded scope may finish. A task whose wait is over and which is due to run
+takes that step, because anyio skips it once. In time, the step is harmless: no other candidate can
+lead yet. After a long pause of the process it is the most dangerous one. So a late cancellation is
+made in asyncio's way as well, which prevents that step and reaches into shielded scopes.
 Cancellations from other sources stay in effect.
 
 ``GuardedAwaitable`` runs a coroutine and checks before each step if it may take it. Cancelling a
@@ -17,12 +18,13 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import CancelledError
-from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import anyio
 
 from aioinformer._runtime.tasks.event_loop import running_task
+from aioinformer._runtime.tasks.steps import CoroutineSteps
 
 __all__ = ["BodyCanceller", "GuardedAwaitable"]
 
@@ -37,30 +39,31 @@ class BodyCanceller:
         self._scope = anyio.CancelScope()
         self._task = running_task()
         self._cancelling_before = 0
-        self._own_cancels = 0
+        self._cancelled_late = False
 
     def enter(self) -> None:
         """Begin the body. No await may come between this call and the body."""
         self._cancelling_before = self._task.cancelling()
         self._scope.__enter__()
 
-    def cancel(self, reason: str) -> None:
+    def cancel(self, reason: str, *, late: bool = False) -> None:
         """Cancel the body. Called by the body itself, the cancellation takes effect at its next
         await.
+
+        Args:
+            reason: the message of the cancellation.
+            late: True if the body must not take the step that may be due.
         """
         if self.requested:
             return
         self.requested = True
-        # asyncio has no public attribute for the future that a task awaits; anyio reads this too.
-        waits_for: object = getattr(self._task, "_fut_waiter", None)
-        due = isinstance(waits_for, asyncio.Future) and waits_for.done()
-        if due and asyncio.current_task() is not self._task and self._task.cancel(reason):
-            self._own_cancels += 1
+        if late and asyncio.current_task() is not self._task and self._task.cancel(reason):
+            self._cancelled_late = True
         self._scope.cancel(reason)
 
     def leave(self) -> bool:
         """End the body. Return True if another source wants to cancel the task as well."""
-        for _ in range(self._own_cancels):
+        if self._cancelled_late:
             self._task.uncancel()
         # The scope must not see the exception of the body: it would split exception groups.
         self._scope.__exit__(None, None, None)
@@ -74,42 +77,26 @@ class BodyCanceller:
 T = TypeVar("T")
 
 
-class GuardedAwaitable(Generic[T]):
+class GuardedAwaitable(CoroutineSteps[T]):
     """An awaitable that runs a coroutine step by step. Await it once, in the coroutine's task."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], cancel_reason: Callable[[], str]) -> None:
+    __slots__ = ("_cancel_reason",)
+
+    def __init__(self, work: Coroutine[Any, Any, T], cancel_reason: Callable[[], str]) -> None:
         """Wrap a coroutine.
 
         Args:
-            coroutine: the coroutine to run.
+            work: the coroutine to run.
             cancel_reason: called before each step. If it returns a reason, the coroutine is
                 cancelled at that point with the reason as message. The function returns the reason
                 only once: further cancellations are up to the caller.
         """
-        self._coroutine = coroutine
+        super().__init__(work)
         self._cancel_reason = cancel_reason
 
-    def __await__(self) -> Generator[Any, Any, T]:
-        thrown: BaseException | None = None
-        work = self._coroutine
-        try:
-            while True:
-                if thrown is None and (reason := self._cancel_reason()):
-                    thrown = CancelledError(reason)
-                try:
-                    waits = work.send(None) if thrown is None else work.throw(thrown)
-                except StopIteration as done:
-                    result: T = done.value
-                    return result
-                thrown = None
-                try:
-                    yield waits
-                except GeneratorExit:
-                    raise
-                except BaseException as error:  # noqa: BLE001 - thrown into the coroutine
-                    thrown = error
-        finally:
-            work.close()
+    def send(self, value: Any = None, /) -> Any:
+        """Take the next step, or cancel the coroutine."""
+        reason = self._cancel_reason()
+        return self.throw(CancelledError(reason)) if reason else super().send(value)
 
-    def __repr__(self) -> str:
-        return f"<GuardedAwaitable {self._coroutine!r}>"
+    __next__ = send

@@ -113,8 +113,8 @@ class LeaderElector:
         When leadership is lost, the block is cancelled as by an anyio scope: again and again until
         it has ended. Then ``LeadershipLost`` is raised. The block's own exceptions and a
         cancellation from outside pass through unchanged. After a pause of the process that was too
-        long, the block is cancelled where it waits, unless its next step was due before the pause
-        began; see ``run`` and ``check``.
+        long, the block is cancelled where it waits, in a shielded scope too, unless its next step
+        was due before the pause began; see ``run`` and ``check``.
 
         Enter and leave the block in one task. The block must end the tasks that it starts, best
         with a task group inside the block.

@@ -48,6 +48,9 @@ class LeadershipTerm:
         self._campaign = campaign
         self._election = campaign.election
         self._clock = clock
+        times = self._election.times
+        self._check_interval = (times.lease_duration - times.renew_deadline) / CLOCK_CHECKS
+        """Seconds between two checks of the clock. A loss that is noticed later is late."""
         self._name = name
         self._release_on_exit = release_on_exit
         self._on_enter = on_enter
@@ -132,7 +135,8 @@ class LeadershipTerm:
         if self._lost is None:
             self._lost = lost = self._make_lost_error()
             log.warning("%s", lost)
-            self._canceller.cancel(str(lost))
+            late = self._clock.now > self._election.leads_until + self._check_interval
+            self._canceller.cancel(str(lost), late=late)
             self._on_change()
         return False
 
@@ -145,7 +149,7 @@ class LeadershipTerm:
         """Check the clock, and schedule the next check. Called by the timer."""
         # After a long pause the body is cancelled by this check; it gets time until the next one.
         cancelled_before = self._lost is not None
-        leads, now, times = self.check_leading(), self._clock.now, self._election.times
+        leads, now = self.check_leading(), self._clock.now
         if cancelled_before and now >= self._election.takeover_at:
             log.critical(
                 "the body that led %s was cancelled and still runs, and another candidate may "
@@ -153,7 +157,7 @@ class LeadershipTerm:
                 self._name,
             )
             return
-        wait = (times.lease_duration - times.renew_deadline) / CLOCK_CHECKS
+        wait = self._check_interval
         if leads:
             wait = min(wait, self._election.leads_until - now)
         self._timer = asyncio.get_running_loop().call_later(max(0.0, wait), self._check_clock)

@@ -76,13 +76,9 @@ class LogThrottle:
         self._interval = interval
         self._allowed_at = float("-inf")
 
-    def allows(self, now: float | None = None) -> bool:
-        """Return True if the interval has passed since this last returned True.
-
-        ``now`` is for a thread that runs no loop; by default the running loop's time.
-        """
-        if now is None:
-            now = asyncio.get_running_loop().time()
+    def allows(self) -> bool:
+        """Return True if the interval has passed since this last returned True."""
+        now = asyncio.get_running_loop().time()
         if now - self._allowed_at < self._interval:
             return False
         self._allowed_at = now

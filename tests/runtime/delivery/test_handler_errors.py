@@ -152,13 +152,15 @@ def test_a_slow_handler_is_warned_of_once_in_an_interval(caplog: pytest.LogCaptu
     assert len(caplog.messages) == 2
 
 
-def test_a_call_that_held_the_event_loop_is_counted_and_measured() -> None:
-    errors, measured = HandlerErrors("mail"), list[float]()
-    errors.record_blocking(0.3)  # nobody measures yet
-    errors.on_blocked = measured.append
+async def test_a_call_that_held_the_event_loop_is_counted_measured_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    measured = list[float]()
+    errors = HandlerErrors("mail", on_blocked=measured.append)
 
-    errors.report_blocking("a stack")
-    errors.report_blocking("a stack")
-    errors.record_blocking(0.4)
+    errors.report_blocking(0.3)
+    errors.report_blocking(0.4)
 
-    assert (errors.blocking_calls, errors.count, measured) == (2, 0, [0.4])
+    assert (errors.blocking_calls, errors.count, measured) == (2, 0, [0.3, 0.4])
+    (message,) = caplog.messages
+    assert message.startswith("handler mail held the event loop for 0.30 s")

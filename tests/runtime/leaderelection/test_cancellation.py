@@ -81,6 +81,28 @@ async def test_a_body_that_cancels_itself_is_cancelled_at_its_next_await() -> No
     assert not canceller.leave()
 
 
+async def test_a_late_cancellation_prevents_the_step_that_is_due() -> None:
+    canceller, loop = BodyCanceller(), asyncio.get_running_loop()
+    wait = loop.create_future()
+    loop.call_soon(wait.set_result, None)
+    loop.call_soon(lambda: canceller.cancel("enough", late=True))
+    canceller.enter()
+    with pytest.raises(asyncio.CancelledError):
+        await wait
+    assert not canceller.leave()
+    await asyncio.sleep(0)
+
+
+async def test_a_late_cancellation_reaches_into_a_shielded_scope() -> None:
+    canceller, loop = BodyCanceller(), asyncio.get_running_loop()
+    loop.call_soon(lambda: canceller.cancel("enough", late=True))
+    canceller.enter()
+    with pytest.raises(asyncio.CancelledError), anyio.CancelScope(shield=True):
+        await asyncio.sleep(3600)
+    assert not canceller.leave()
+    await asyncio.sleep(0)
+
+
 async def test_a_body_that_has_ended_is_not_cancelled_later() -> None:
     canceller = BodyCanceller()
     canceller.enter()

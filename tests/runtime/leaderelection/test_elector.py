@@ -556,12 +556,15 @@ def test_timeouts_and_cancel_scopes_within_the_body_do_not_affect_the_election()
     run_simulated(main)
 
 
+@pytest.mark.parametrize("paused", [False, True])
 @pytest.mark.parametrize("way", ["timeout", "scope", "group", "anyio group"])
-def test_tasks_inside_the_body_end_when_leadership_is_lost(way: str) -> None:
+def test_tasks_inside_the_body_end_when_leadership_is_lost(way: str, *, paused: bool) -> None:
     place = ElectionSetup()
 
     async def body() -> None:
         place.faults.refuse()
+        if paused:
+            asyncio.get_running_loop().call_later(5.0, pause_process, 20.0)
         match way:
             case "timeout":
                 async with asyncio.timeout(3600):
@@ -578,7 +581,10 @@ def test_tasks_inside_the_body_end_when_leadership_is_lost(way: str) -> None:
 
     async def main() -> None:
         await lose(place.elector(), body)
-        assert loop_time() == pytest.approx(10)
+        assert loop_time() == pytest.approx(25 if paused else 10)
+        task = asyncio.current_task()
+        assert task is not None
+        assert not task.cancelling()
 
     run_simulated(main)
 
@@ -603,6 +609,23 @@ def test_a_cancellation_from_outside_during_a_loss_stays_a_cancellation(seed: in
             await under(place.elector(), body)
         assert scope.cancelled_caught
         assert loop_time() == pytest.approx(began + 10.0)
+
+    run_simulated(main, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cancellation_from_outside_after_a_long_pause_stays_a_cancellation(seed: int) -> None:
+    place = ElectionSetup()
+
+    async def body() -> None:
+        asyncio.get_running_loop().call_later(5.0, pause_process, 20.0)
+        await wait_forever()
+
+    async def main() -> None:
+        task = asyncio.create_task(under(place.elector(), body))
+        asyncio.get_running_loop().call_later(25.0, task.cancel)
+        await asyncio.wait({task})
+        assert task.cancelled()
 
     run_simulated(main, seed=seed)
 
