@@ -34,7 +34,7 @@ from importlib import import_module
 _MODULES = {
     # the connection
     "_client.client": "Client",
-    "_client.http.transport": "Timeouts",
+    "_client.http.request": "Timeouts",
     "_core.listwatch.rate_limit": "Limits",
     "_core.objects.resources": "Resource",
     # informers

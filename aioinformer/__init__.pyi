@@ -2,7 +2,7 @@
 
 from aioinformer import errors
 from aioinformer._client.client import Client
-from aioinformer._client.http.transport import Timeouts
+from aioinformer._client.http.request import Timeouts
 from aioinformer._core.cache.indexes import label_index
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.controllers.owner_references import (

@@ -73,12 +73,13 @@ from aioinformer._core.controllers.rate_limiters import (
 )
 from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import QueueStatistics
+from aioinformer._core.writing.write_requests import Patch, Propagation
 from aioinformer._operator.builder import ControllerBuilder
 from aioinformer._operator.health import OperatorHealth
 from aioinformer._runtime.controllers.health import ControllerHealth
 from aioinformer._runtime.controllers.reconcile_runs import Reconcile
 from aioinformer._runtime.writing.event_recorder import EventStatistics
-from aioinformer._runtime.writing.resource_writer import Patch, Propagation, WriterSource
+from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = [
     "ControllerBuilder",

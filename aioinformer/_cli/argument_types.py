@@ -5,22 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 
-__all__ = [
-    "OUTPUT_FORMATS",
-    "WAIT_GOALS",
-    "duration_seconds",
-    "feature_values",
-    "nonempty_text",
-    "nonnegative_count",
-    "nonnegative_seconds",
-    "output_format",
-    "port_number",
-    "positive_count",
-    "positive_seconds",
-    "resource_argument",
-    "wait_goal",
-]
-
 MAX_PORT = 65535
 
 OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name", "fields=")

@@ -56,8 +56,6 @@ from aioinformer._cli.options import (
 )
 from aioinformer._cli.terminal.output import Colour
 
-__all__ = ["help_text", "parse_arguments"]
-
 
 def parse_arguments(
     argv: Sequence[str] | None, complete: Callable[[argparse.ArgumentParser], None] | None = None

@@ -22,17 +22,6 @@ from aioinformer.errors import ConfigurationError, UsageError
 if TYPE_CHECKING:
     from aioinformer._client.kubeconfig.context import Context
 
-__all__ = [
-    "NamedContext",
-    "check_namespace",
-    "choose_namespace",
-    "connect",
-    "credential_kind",
-    "kubeconfig_paths",
-    "read_contexts",
-]
-
-
 NAMESPACED_RESOURCE = find_built_in("pods")
 """Any namespaced resource: all have the same rule for names of namespaces."""
 DEFAULT_NAMESPACE = "default"

@@ -16,8 +16,6 @@ from aioinformer._cli.argument_types import OUTPUT_FORMATS
 from aioinformer._cli.cluster_options import kubeconfig_paths, read_contexts
 from aioinformer._cli.options import CompletionCommandOptions
 
-__all__ = ["complete", "run_completion", "suggest_values"]
-
 EXIT_USAGE = 2
 
 ARGCOMPLETE_MISSING = (

@@ -2,21 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "COMPLETION_EXAMPLES",
-    "COMPLETION_HELP",
-    "DEMO_HELP",
-    "HEALTH_EXAMPLES",
-    "HEALTH_HELP",
-    "HELP_EPILOG",
-    "SERVE_EXAMPLES",
-    "SERVE_HELP",
-    "WAIT_EXAMPLES",
-    "WAIT_HELP",
-    "WATCH_EXAMPLES",
-    "WATCH_HELP",
-]
-
 HELP_EPILOG = """\
 start with:
   aioinformer demo            needs no cluster

@@ -8,23 +8,6 @@ from typing import Literal, TypeAlias
 
 from aioinformer._cli.terminal.output import Colour
 
-__all__ = [
-    "DEFAULT_OBJECTS",
-    "DEFAULT_PORT",
-    "DEFAULT_RATE",
-    "ClusterOptions",
-    "CommandOptions",
-    "CompletionCommandOptions",
-    "DemoCommandOptions",
-    "HealthCommandOptions",
-    "RunningCommandOptions",
-    "ServeCommandOptions",
-    "Shell",
-    "WaitCommandOptions",
-    "WatchCommandOptions",
-]
-
-
 Shell: TypeAlias = Literal["bash", "zsh", "fish"]
 
 DEFAULT_PORT = 8001

@@ -13,8 +13,6 @@ from typing import NoReturn
 from aioinformer import Health, SharedInformer
 from aioinformer._cli.terminal.messages import Messages
 
-__all__ = ["REFRESH_INTERVAL", "describe_retry", "format_wait", "show_outages"]
-
 REFRESH_INTERVAL = 0.25
 """Seconds between two readings of an informer's health."""
 

@@ -25,8 +25,8 @@ from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer._client.http.endpoint_identity import find_cluster_identity
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
-from aioinformer._client.http.request import JSON, ApiRequest, read_all
-from aioinformer._client.http.transport import ResponseStream, Timeouts, Transport
+from aioinformer._client.http.request import JSON, ApiRequest, Timeouts, read_all
+from aioinformer._client.http.transport import ResponseStream, Transport
 from aioinformer._client.http.user_agent import ProgramNames
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer._core.cachefile.identity import ClusterIdentity
@@ -36,8 +36,6 @@ from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, UsageError
-
-__all__ = ["Client", "ClientListerWatcher"]
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 

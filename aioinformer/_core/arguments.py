@@ -11,18 +11,6 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
-__all__ = [
-    "MAX_MANAGER_LENGTH",
-    "check_bool",
-    "check_field_manager",
-    "check_int",
-    "check_names",
-    "check_seconds",
-    "check_text",
-    "suggest_keyword",
-    "suggest_keywords",
-]
-
 MAX_MANAGER_LENGTH = 128
 """The longest field manager that a server accepts (apimachinery's ``FieldManagerMaxLength``)."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from inspect import Signature, iscoroutinefunction, signature
 
-__all__ = ["check_not_async", "check_signature", "is_async"]
-
 
 def check_signature(function: object, name: str, *positional: str, **keywords: object) -> None:
     """Raise unless ``function`` takes these arguments.

@@ -13,8 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Protocol, TypeVar, cast, overload, runtime_checkable
 
-__all__ = ["CHUNK_SIZE", "Chunked", "ChunkedList", "chunks_of", "drain_chunks", "iter_chunks"]
-
 T = TypeVar("T")
 
 CHUNK_SIZE = 256

@@ -22,18 +22,6 @@ from msgspec import Struct
 
 from aioinformer._core.listwatch.requests import Verb
 
-__all__ = [
-    "BeginSpan",
-    "InformerTrace",
-    "Levels",
-    "Metrics",
-    "QueueStatistics",
-    "ReadLevels",
-    "ReadQueue",
-    "Span",
-    "Tracing",
-]
-
 
 class Levels(Struct, frozen=True, kw_only=True):
     """The gauges of an informer at one moment."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn, Self
 
-__all__ = ["LISTER_HINTS", "Missing", "declare_missing", "mapping_hints", "missing_key"]
-
 LISTER_HINTS = {
     name: f"the cache is read through the informer's lister: write informer.lister.{name}(...)"
     for name in ("list", "get", "scan", "count", "by_index", "keys")

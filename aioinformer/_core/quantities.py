@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["quantity"]
-
 
 def quantity(number: int, noun: str) -> str:
     """Return a number with its noun, as ``1 key`` and ``2 keys``.

@@ -29,8 +29,6 @@ from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, UnknownResource, UsageError
 
-__all__ = ["ControllerBuilder", "Discovers", "WatchedResource"]
-
 WatchedResource: TypeAlias = str | Resource | SharedInformer[Any]
 """A resource by its name (``deployments``, ``foos.example.com``), a ``Resource``, or an informer of
 ``Operator.informers``."""

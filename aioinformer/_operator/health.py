@@ -10,8 +10,6 @@ from aioinformer._runtime.controllers.health import ControllerHealth
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.shardgroup.health import GroupHealth
 
-__all__ = ["OperatorHealth", "OperatorState"]
-
 OperatorState: TypeAlias = Literal[
     "new", "starting", "waiting", "running", "stopping", "stopped", "failed"
 ]

@@ -26,8 +26,6 @@ from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer.errors import NotRunning, UsageError
 
-__all__ = ["Operator"]
-
 
 class Operator:
     """Controllers as a whole program.

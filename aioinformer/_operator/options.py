@@ -15,8 +15,6 @@ from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer.errors import UsageError
 
-__all__ = ["SHUTDOWN_TIMEOUT", "OperatorOptions", "default_identity"]
-
 SHUTDOWN_TIMEOUT = 25.0
 """Seconds that runs may take to finish after a signal: the kubelet kills a pod after 30 s by
 default, and Events and the lease are sent in between."""

@@ -23,8 +23,6 @@ from aioinformer._operator.health import OperatorHealth
 from aioinformer._runtime.reporting.readiness import HasHealth, alive, ready
 from aioinformer.errors import UsageError
 
-__all__ = ["ExposesMetrics", "ProbeServer"]
-
 SHUTDOWN_TIMEOUT = 1.0
 """Seconds for requests under way when the operator ends. A scrape takes milliseconds."""
 

@@ -16,8 +16,6 @@ from typing import Protocol
 
 from aioinformer.errors import InformerError, NotRunning, UsageError
 
-__all__ = ["EXIT_FAILED", "EXIT_STOPPED", "EXIT_USAGE", "run_process"]
-
 log = logging.getLogger("aioinformer.operator")
 
 EXIT_STOPPED = 0

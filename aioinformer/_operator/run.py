@@ -29,8 +29,6 @@ from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import FetchError, LeadershipLost, ShutdownIncomplete, UsageError
 
-__all__ = ["OperatorClient", "OperatorRun"]
-
 log = logging.getLogger("aioinformer.operator")
 
 RESOLVE_DELAY = 1.0

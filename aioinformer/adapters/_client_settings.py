@@ -29,18 +29,9 @@ from aioinformer._client.auth.token_refresh import (
     TokenGrant,
 )
 from aioinformer._client.client import Client
-from aioinformer._client.http.transport import Timeouts
+from aioinformer._client.http.request import Timeouts
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer.errors import ConfigurationError, FetchError
-
-__all__ = [
-    "ApiClient",
-    "ExternalClient",
-    "GeneratedClient",
-    "TlsFiles",
-    "client_of",
-    "client_of_external",
-]
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 

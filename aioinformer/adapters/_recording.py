@@ -14,15 +14,6 @@ from aioinformer._core.instrumentation import Metrics, ReadLevels, ReadQueue
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import Totals
 
-__all__ = [
-    "COUNTERS",
-    "HISTOGRAMS",
-    "CounterSpec",
-    "HistogramSpec",
-    "Instruments",
-    "RecordingMetrics",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:

@@ -17,22 +17,6 @@ from typing import Generic, TypeAlias, TypeVar
 from aioinformer._core.instrumentation import Levels, QueueStatistics, ReadLevels, ReadQueue
 from aioinformer._core.quantities import quantity
 
-__all__ = [
-    "HANDLER_SECONDS",
-    "HELD_SHARDS",
-    "INFORMER_GAUGES",
-    "LEADERSHIP",
-    "QUEUE_COUNTERS",
-    "QUEUE_DEPTH",
-    "QUEUE_GAUGES",
-    "RECEIVED_BYTES",
-    "RECEIVED_EVENTS",
-    "GaugeSpec",
-    "LabelPair",
-    "Totals",
-]
-
-
 HANDLER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 """Bucket edges, from a handler that only sets a variable to one that calls other servers."""
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from aioinformer._client.client import Client
-from aioinformer._client.http.transport import Timeouts
+from aioinformer._client.http.request import Timeouts
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.selectors.selectors import LabelSelector

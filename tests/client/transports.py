@@ -21,11 +21,8 @@ from aioinformer._client.auth.credentials import (
     Tls,
 )
 from aioinformer._client.auth.proxies import Proxy
-from aioinformer._client.http.transport import (
-    ApiRequest,
-    Timeouts,
-    Transport,
-)
+from aioinformer._client.http.request import ApiRequest, Timeouts
+from aioinformer._client.http.transport import Transport
 from aioinformer.errors import (
     FetchError,
 )

@@ -37,8 +37,6 @@ from aioinformer.testing import ApiServer, Cluster
 from aioinformer.testing.workload.workload import PodWorkload
 from aioinformer.testing.workload.write_rate import WriteRate
 
-__all__ = ["run_demo"]
-
 WRITES_PER_SECOND = 200
 """Writes a second, as in a busy cluster of a few hundred nodes."""
 POPULATE_BATCH = 500

@@ -11,8 +11,6 @@ import msgspec
 from aioinformer import KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
 
-__all__ = ["CacheComparison", "compare_cache"]
-
 MAX_NAMED = 3
 """Objects that a message names; the rest are counted."""
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from aioinformer import Added, Deleted, DeleteReason, Event, KubeObject, ObjectKey, Updated
 from aioinformer._cli.terminal.style import event_type
 
-__all__ = ["EventCounter", "EventRate", "EventSummary", "RecentEvents"]
-
 
 class EventCounter:
     """A handler that counts events and records the version of each object from the events."""

@@ -9,8 +9,6 @@ from aioinformer._cli.demo.counters import EventSummary
 from aioinformer._cli.terminal.style import EVENT_STYLES, Line, Style, StyledText, compact_bytes
 from aioinformer._core.quantities import quantity
 
-__all__ = ["ASCII", "UNICODE", "DashboardSnapshot", "Glyphs", "draw_dashboard", "format_line"]
-
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from aioinformer import Health
 from aioinformer.testing import ApiServer
 
-__all__ = ["DemoFaults"]
-
 FAULT_INTERVAL = 8.0
 """Seconds between two faults: long enough to see the recovery."""
 FIRST_FAULT = 4.0

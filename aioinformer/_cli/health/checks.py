@@ -21,8 +21,6 @@ from aioinformer._client.http.request import JSON, ApiRequest, read_all
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeout, UsageError
 
-__all__ = ["ResourceReport", "ServerReport", "check_resource", "check_server"]
-
 VERSION_PATH = "/version"
 """The role ``system:public-info-viewer`` grants it to every user."""
 REVIEW_VERSION = "authentication.k8s.io/v1"

@@ -37,8 +37,6 @@ from aioinformer._cli.terminal.style import (
 from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer.errors import ConfigurationError, FetchError
 
-__all__ = ["DEFAULT_RESOURCES", "format_report", "run_health"]
-
 DEFAULT_RESOURCES = ("pods", "services", "deployments.apps", "namespaces", "nodes")
 """Namespaced and cluster-scoped ones, of two groups, no Secrets."""
 

@@ -30,8 +30,6 @@ from aioinformer.testing.workload.rollouts import DeploymentRollouts
 from aioinformer.testing.workload.workload import PodWorkload
 from aioinformer.testing.workload.write_rate import WriteRate
 
-__all__ = ["make_features", "run_serve"]
-
 POPULATE_BATCH = 100
 """Pods created at the start before the command yields to the loop: about 10 ms of work."""
 TICK_SECONDS = 0.02

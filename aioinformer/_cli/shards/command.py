@@ -18,8 +18,6 @@ from aioinformer._core.objects.resources import find_built_in
 from aioinformer._core.shardgroup.records import GROUP_LABEL
 from aioinformer.errors import RequestTimedOut
 
-__all__ = ["format_group", "run_shards"]
-
 LABEL_WIDTH = 11
 """The width of the names of facts, in columns."""
 

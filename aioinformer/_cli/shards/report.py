@@ -17,8 +17,6 @@ from aioinformer._core.shardgroup.rendezvous import shard_owners
 from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._core.sharding.shard import MAX_SHARDS
 
-__all__ = ["GroupReport", "MemberReport", "read_group"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberReport:

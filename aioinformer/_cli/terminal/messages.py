@@ -13,8 +13,6 @@ from typing import TextIO
 
 from aioinformer._cli.terminal.style import printable
 
-__all__ = ["Messages"]
-
 _ERASE_LINE = "\r\x1b[K"
 
 

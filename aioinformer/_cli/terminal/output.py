@@ -17,8 +17,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Literal, TypeAlias
 
-__all__ = ["Colour", "Output"]
-
 Colour: TypeAlias = Literal["auto", "always", "never"]
 """``auto`` means colours in a terminal, unless ``NO_COLOR`` is set."""
 

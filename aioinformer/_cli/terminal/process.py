@@ -20,8 +20,6 @@ from aioinformer._cli.terminal.messages import Messages
 from aioinformer._cli.terminal.output import Colour, Output
 from aioinformer.errors import InformerError, UsageError
 
-__all__ = ["EXIT_FAILED", "EXIT_USAGE", "Command", "Terminal", "run_command"]
-
 STDOUT_FD = 1
 
 EXIT_FAILED = 1

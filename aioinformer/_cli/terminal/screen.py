@@ -14,8 +14,6 @@ from typing import Self
 from aioinformer._cli.terminal.output import Output
 from aioinformer._cli.terminal.style import Line, render
 
-__all__ = ["Screen"]
-
 _HIDE = "\x1b[?25l"
 _SHOW = "\x1b[?25h"
 _CLEAR = "\x1b[H\x1b[2J"

@@ -13,19 +13,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from aioinformer import Added, Deleted, Event, Updated
 
-__all__ = [
-    "EVENT_STYLES",
-    "Line",
-    "Style",
-    "StyledText",
-    "align_columns",
-    "compact_bytes",
-    "event_type",
-    "printable",
-    "render",
-    "status_style",
-]
-
 Style: TypeAlias = Literal["", "bold", "dim", "green", "yellow", "red", "cyan", "blue"]
 
 _CODES: dict[Style, str] = {

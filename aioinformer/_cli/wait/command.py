@@ -24,8 +24,6 @@ from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
 from aioinformer._cli.wait.goals import Goal, parse_goal
 from aioinformer.errors import RequestTimedOut
 
-__all__ = ["run_wait"]
-
 
 async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
     """Wait until the object has reached the state; return 0 then, and 1 after the timeout."""

@@ -20,8 +20,6 @@ from aioinformer.conditions import (
 )
 from aioinformer.errors import UsageError
 
-__all__ = ["Goal", "parse_goal"]
-
 CONDITION_PREFIX = "condition="
 ROLLOUT_KINDS = (("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"))
 """The resources for which ``kubectl rollout status`` has rules."""

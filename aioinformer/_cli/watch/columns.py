@@ -14,8 +14,6 @@ from aioinformer._cli.watch.server_tables import CELLS_KEY, Columns
 from aioinformer._core.selectors.requirements import END_OF_TEXT
 from aioinformer.errors import InvalidPath
 
-__all__ = ["FieldColumns", "ServerColumns", "format_age", "summarize_status"]
-
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
 ERROR_INDENT = 4

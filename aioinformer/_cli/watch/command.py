@@ -42,8 +42,6 @@ from aioinformer._core.objects.resources import find_built_in
 from aioinformer._core.selectors.requirements import END_OF_TEXT
 from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
 
-__all__ = ["run_watch"]
-
 EVENTS_RESOURCE = find_built_in("events")
 STATUS_DELAY = 1.5
 """Seconds without a line before the status line shows the reason of the wait."""

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from aioinformer import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 
-__all__ = ["FirstObjects"]
-
 MAX_OBJECTS = 500
 """One page of a list. A higher number would keep more objects in memory twice."""
 

@@ -16,16 +16,6 @@ from aioinformer._cli.watch.kube_events import KubeEvent
 from aioinformer._cli.watch.server_tables import Columns
 from aioinformer._cli.watch.table import Table
 
-__all__ = [
-    "FIELDS_PREFIX",
-    "JsonFormat",
-    "NameFormat",
-    "OutputFormat",
-    "TableFormat",
-    "YamlFormat",
-    "create_format",
-]
-
 FIELDS_PREFIX = "fields="
 
 _UNLIMITED_WIDTH = 1_000_000

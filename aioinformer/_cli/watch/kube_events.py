@@ -9,8 +9,6 @@ from typing import Any, cast
 from aioinformer import Event, KubeObject, ObjectKey, Resource
 from aioinformer._cli.terminal.style import event_type
 
-__all__ = ["KubeEvent", "RelatedEvents"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeEvent:

@@ -20,16 +20,6 @@ from msgspec import Raw, Struct
 from aioinformer import Resource
 from aioinformer._core.codec.line_splitter import LineSplitter
 
-__all__ = [
-    "CELLS_KEY",
-    "TABLE_ACCEPT",
-    "Column",
-    "Columns",
-    "ListProgress",
-    "TableEventTranslator",
-    "TablePageTranslator",
-]
-
 TABLE_ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 """kubectl's own header without the beta version."""
 

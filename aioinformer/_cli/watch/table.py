@@ -24,8 +24,6 @@ from aioinformer._cli.terminal.style import (
 )
 from aioinformer._cli.watch.kube_events import KubeEvent
 
-__all__ = ["ColumnSet", "Table"]
-
 MEASURED_OBJECTS = 500
 """Objects whose cells are measured before the first line, which takes a few milliseconds."""
 

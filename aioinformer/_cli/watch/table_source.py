@@ -29,8 +29,6 @@ from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE
 from aioinformer.errors import ProtocolError
 
-__all__ = ["TableSource"]
-
 FIRST_BYTES = 1024 * 1024
 """Bytes of the first page that are decoded to show its objects early: a server that ignores the
 limit of a page sends all objects in the first one."""

@@ -6,8 +6,6 @@ from typing import TypedDict
 
 from aioinformer._core.cache.query import FieldChoice, LabelChoice
 
-__all__ = ["ListKeywords", "LogKeywords", "WatchKeywords"]
-
 
 class WatchKeywords(TypedDict, total=False):
     """The keywords of a watch and of a list."""

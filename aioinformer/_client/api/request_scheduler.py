@@ -19,8 +19,6 @@ from aioinformer._core.listwatch.rate_limit import Limits, ServerLimiter
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer.errors import FetchError, ServerError
 
-__all__ = ["ReflectorLane", "RequestScheduler"]
-
 log = logging.getLogger("aioinformer.traffic")
 
 PAGE_SLOT_SECONDS = 1.0

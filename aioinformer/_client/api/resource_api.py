@@ -41,8 +41,6 @@ from aioinformer._runtime.reflector.lister_watcher import (
 )
 from aioinformer.errors import FetchError
 
-__all__ = ["ApiEndpoint", "ResourceApi"]
-
 T = TypeVar("T")
 
 

@@ -11,8 +11,6 @@ from msgspec.json import Decoder
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError
 
-__all__ = ["Scale", "decode_scale", "split_lines"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:

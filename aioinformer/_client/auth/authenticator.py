@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from aioinformer._client.auth.credentials import Credentials
 from aioinformer.errors import RequestTimedOut
 
-__all__ = ["Authenticator", "RequestCredentials"]
-
 REFRESH_COOLDOWN = 30.0
 """Seconds after a refresh for a 401 in which another 401 causes no refresh, unless a request has
 succeeded in between. A server that answers 401 to everything must not cause one run of an exec

@@ -19,18 +19,6 @@ from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.auth.proxies import Proxy, find_environment_proxy
 from aioinformer.errors import ConfigurationError
 
-__all__ = [
-    "Authorization",
-    "CredentialSource",
-    "Credentials",
-    "ExplicitServer",
-    "FixedAuthorization",
-    "FixedTls",
-    "Tls",
-    "create_ssl_context",
-    "parse_server_url",
-]
-
 
 class Authorization(Protocol):
     """The source of the ``Authorization`` header."""

@@ -30,8 +30,6 @@ from aioinformer._client.auth.token_file import bearer_header
 from aioinformer._client.auth.token_refresh import CertificatePair, TokenGrant
 from aioinformer.errors import ConfigurationError, FetchError
 
-__all__ = ["ExecPlugin", "ProcessResult", "parse_exec_section", "run_process"]
-
 PLUGIN_TIMEOUT = 120.0
 """Maximum seconds of a run: the user may have to log in in a browser."""
 

@@ -13,8 +13,6 @@ from typing import Any, cast
 
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["has_impersonation_headers", "impersonation_headers"]
-
 PREFIX = "Impersonate-"
 
 HEADER_NAME_BYTES = frozenset(f"{string.ascii_letters}{string.digits}!#$&'*+-.^_`|~".encode())

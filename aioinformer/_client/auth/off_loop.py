@@ -16,8 +16,6 @@ from contextvars import copy_context
 from threading import Thread
 from typing import TypeVar
 
-__all__ = ["run_in_thread"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ from yarl import URL
 
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["Proxy", "find_environment_proxy", "host_and_port", "parse_proxy_url"]
-
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 
 

@@ -25,14 +25,6 @@ from aioinformer._core.objects.decode_errors import discard_input, iter_related
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import InformerError, ServerError, Status
 
-__all__ = [
-    "REDACTED",
-    "Redactor",
-    "describe_place",
-    "redact_diagnostics",
-    "strip_quoted_response",
-]
-
 REDACTED = "[credential]"
 
 PUBLIC_HEADERS = frozenset({"accept", "accept-encoding", "user-agent", "host"})

@@ -27,14 +27,6 @@ from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.auth.token_refresh import CertificatePair, SingleFlight
 from aioinformer.errors import ConfigurationError
 
-__all__ = [
-    "RotatingTls",
-    "TlsMaterial",
-    "open_certificate_file",
-    "open_memory_file",
-    "open_private_file",
-]
-
 logger = logging.getLogger(__name__)
 
 REREAD_INTERVAL = 60.0

@@ -16,8 +16,6 @@ from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.auth.token_refresh import TokenGrant
 from aioinformer.errors import FetchError
 
-__all__ = ["TokenFile", "bearer_header"]
-
 logger = logging.getLogger(__name__)
 
 REREAD_INTERVAL = 60.0

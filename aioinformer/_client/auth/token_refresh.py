@@ -23,8 +23,6 @@ from typing import Any, Generic, TypeVar
 
 from aioinformer.errors import FetchError, NotRunning
 
-__all__ = ["CertificatePair", "RefreshingAuthorization", "SingleFlight", "TokenGrant"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

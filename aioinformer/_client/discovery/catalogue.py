@@ -26,8 +26,6 @@ from aioinformer.errors import (
     server_error,
 )
 
-__all__ = ["Catalogue", "copy_error", "split_group_version"]
-
 MAX_SUGGESTIONS = 3
 
 MAX_SIMILAR_NAMES = 3 * MAX_SUGGESTIONS

@@ -13,8 +13,6 @@ from aioinformer._client.discovery.served_check import ServedCheck
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import AmbiguousResource, FetchError
 
-__all__ = ["Discovery"]
-
 T = TypeVar("T")
 
 CACHE_LIFETIME = 600.0

@@ -21,17 +21,6 @@ from msgspec import Struct
 from aioinformer._core.objects.resources import Resource, is_path_segment
 from aioinformer.errors import ProtocolError
 
-__all__ = [
-    "AggregatedDocument",
-    "ServedResource",
-    "parse_aggregated_resources",
-    "parse_core_versions",
-    "parse_group_versions",
-    "parse_legacy_groups",
-    "parse_legacy_resources",
-    "version_path",
-]
-
 T = TypeVar("T")
 
 REQUIRED_VERBS = ("list", "watch")

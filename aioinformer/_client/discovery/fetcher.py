@@ -35,8 +35,6 @@ from aioinformer.errors import (
     Unauthorized,
 )
 
-__all__ = ["AGGREGATED_ACCEPT", "DiscoveryFetcher", "FetchDocument"]
-
 T = TypeVar("T")
 P = ParamSpec("P")
 

@@ -8,8 +8,6 @@ from typing import overload
 from aioinformer._client.discovery.documents import ServedResource
 from aioinformer._core.quantities import quantity
 
-__all__ = ["ResourceList"]
-
 
 class ResourceList(Sequence[ServedResource]):
     """The resources of a server, in its order: the core group first, preferred versions first."""

@@ -15,8 +15,6 @@ from aioinformer._client.discovery.catalogue import copy_error
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import FetchError
 
-__all__ = ["ANSWER_LIFETIME", "ServedCheck"]
-
 ANSWER_LIFETIME = 2.0
 """Seconds for which a result or error is used again. They are shorter than the time after which a
 second answer confirms an absence, so that the two answers come from different requests."""

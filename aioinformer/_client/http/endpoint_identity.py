@@ -14,8 +14,6 @@ from msgspec import Struct
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer.errors import FetchError
 
-__all__ = ["find_cluster_identity"]
-
 log = logging.getLogger(__name__)
 
 IDENTITY_PATH = "/api/v1/namespaces/kube-system"

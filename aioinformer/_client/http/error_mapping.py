@@ -38,14 +38,6 @@ from aioinformer.errors import (
     TransportError,
 )
 
-__all__ = [
-    "REQUEST_EXCEPTIONS",
-    "WRITE_OUTCOME_UNKNOWN",
-    "is_tls_failure",
-    "map_request_error",
-    "map_response_error",
-]
-
 REQUEST_EXCEPTIONS = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
 """The exceptions that aiohttp raises when a request or the reading of a response fails.
 ``HttpProcessingError`` is not a ``ClientError``; a malformed chunk raises it."""

@@ -46,15 +46,6 @@ from aioinformer.errors import (
     server_error,
 )
 
-__all__ = [
-    "ERROR_BODY_TIMEOUT",
-    "MAX_ERROR_BYTES",
-    "build_status",
-    "is_html",
-    "map_error_response",
-    "read_error_body",
-]
-
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 """Content types of pages for people. Kubernetes serves none of them at the requested paths."""
 

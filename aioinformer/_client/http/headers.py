@@ -21,8 +21,6 @@ from aioinformer._client.http.secret_errors import is_secret_path, redact_secret
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import FetchError
 
-__all__ = ["Headers", "ServerWarnings", "check_headers", "current_headers"]
-
 log = logging.getLogger("aioinformer.client")
 
 

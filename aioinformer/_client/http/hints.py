@@ -18,18 +18,6 @@ from aioinformer._client.auth.redaction import REDACTED
 from aioinformer._core.writing.write_requests import Method
 from aioinformer.errors import Phase, Status
 
-__all__ = [
-    "describe_certificate_error",
-    "describe_tls_error",
-    "find_denied_user",
-    "hint_for_network_error",
-    "hint_for_other_server",
-    "hint_for_read_error",
-    "hint_for_write_error",
-    "requires_tls",
-]
-
-
 # -- connections -------------------------------------------------------------------------------
 
 UNREACHABLE_ERRNOS = (errno.EHOSTUNREACH, errno.ENETUNREACH)

@@ -13,9 +13,6 @@ from typing import cast
 from aioinformer._core.writing.write_requests import Method
 from aioinformer.errors import Phase, ProtocolError
 
-__all__ = ["JSON", "MAX_BODY_BYTES", "ApiRequest", "Timeouts", "read_all"]
-
-
 JSON = "application/json"
 
 MAX_BODY_BYTES = 64 * 1024 * 1024

@@ -20,14 +20,6 @@ from aioinformer._client.http.request import ApiRequest
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer.errors import ServerError, Status, server_error
 
-__all__ = [
-    "is_secret_path",
-    "redact_secret_error",
-    "redact_secret_sentence",
-    "redact_secret_values",
-    "secret_values",
-]
-
 SECRET_PATH = re.compile(r"/api/v1(?:/watch)?(?:/namespaces/[^/]+)?/secrets(?:/|$)")
 """The part of a path by which a request is one for Secrets. A proxy may have a prefix before it."""
 

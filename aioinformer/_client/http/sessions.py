@@ -14,8 +14,6 @@ from typing import TypeAlias
 
 import aiohttp
 
-__all__ = ["READ_BUFFER", "Sessions", "open_socket"]
-
 READ_BUFFER = 64 * 1024
 """Bytes that aiohttp buffers before it stops reading (it holds up to twice as many). An event may
 be larger, since the decoder assembles lines. A larger buffer would make longer steps of the loop.

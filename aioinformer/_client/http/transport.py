@@ -34,7 +34,7 @@ from aioinformer._client.http.error_mapping import (
 )
 from aioinformer._client.http.error_responses import is_html, map_error_response
 from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers
-from aioinformer._client.http.request import JSON, ApiRequest, Timeouts
+from aioinformer._client.http.request import ApiRequest, Timeouts
 from aioinformer._client.http.secret_errors import redact_secret_error, secret_values
 from aioinformer._client.http.sessions import Sessions
 from aioinformer._client.http.user_agent import default_user_agent
@@ -48,16 +48,6 @@ from aioinformer.errors import (
     TransportError,
     Unauthorized,
 )
-
-__all__ = [
-    "JSON",
-    "ApiRequest",
-    "ResponseStream",
-    "SendFailed",
-    "Timeouts",
-    "Transport",
-    "send_once",
-]
 
 MAX_CONCURRENT_REQUESTS = 100
 """Number of lists and single requests that run at a time, and so of their connections. A semaphore

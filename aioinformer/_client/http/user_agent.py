@@ -17,8 +17,6 @@ from typing import Self
 
 from aioinformer._core.arguments import MAX_MANAGER_LENGTH, check_field_manager, check_text
 
-__all__ = ["ProgramNames", "default_user_agent", "program_name"]
-
 MAX_USER_AGENT_LENGTH = 512
 """The longest User-Agent that is sent; the limits of proxies on all headers begin at 4 kB."""
 

@@ -37,9 +37,6 @@ from aioinformer._client.auth.token_refresh import CertificatePair
 from aioinformer._client.kubeconfig.loaded_settings import LoaderSettings
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["LOADER_ERRORS", "Context", "LoaderSettings"]
-
-
 LOADER_ERRORS = (
     ConfigException,
     AssertionError,

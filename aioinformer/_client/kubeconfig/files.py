@@ -26,8 +26,6 @@ from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigMerger
 from aioinformer._client.kubeconfig.context import LOADER_ERRORS, Context
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["KubeconfigFiles"]
-
 SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 """The lists of a kubeconfig, and the key of an item's content in each."""
 

@@ -19,8 +19,6 @@ from aioinformer._client.auth.token_file import TokenFile
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["NO_KUBECONFIG_HINT", "SERVICE_ACCOUNT_PATH", "InClusterConfig"]
-
 logger = logging.getLogger(__name__)
 
 NO_KUBECONFIG_HINT = (

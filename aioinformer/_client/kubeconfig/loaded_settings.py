@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["LoaderSettings"]
-
 
 @dataclass(slots=True)
 class LoaderSettings:

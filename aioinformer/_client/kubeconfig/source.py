@@ -41,8 +41,6 @@ from aioinformer.errors import ConfigurationError, FetchError
 if TYPE_CHECKING:  # the module imports kubernetes_asyncio
     from aioinformer._client.kubeconfig.context import Context
 
-__all__ = ["READ_TIMEOUT", "Kubeconfig"]
-
 READ_TIMEOUT = 10.0
 """Seconds, the default of ``Timeouts.connect``. Reading files from a disk takes milliseconds."""
 

@@ -25,14 +25,6 @@ from aioinformer._core.objects.readonly import is_same_decoded
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer.errors import ObjectDecodeError
 
-__all__ = [
-    "append_change",
-    "has_equal_content",
-    "is_same_content",
-    "removal_reason",
-    "without_traceback",
-]
-
 
 def is_same_content(old: KubeObject, new: KubeObject) -> bool:
     """Return True if both are the same version of one object with equal content."""

@@ -33,8 +33,6 @@ from aioinformer._core.objects.stored import size_of
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["DeltaFIFO"]
-
 HIGH_MARK = 10_000
 """Entries at which the socket is no longer read: applying them takes about 50 ms."""
 HIGH_BYTES = 32 * 1024 * 1024

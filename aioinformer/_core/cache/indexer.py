@@ -63,8 +63,6 @@ from aioinformer.errors import UsageError
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["Indexer", "StagedReplacement"]
-
 
 class Indexer:
     """Holds the state of the cache and applies changes to it."""

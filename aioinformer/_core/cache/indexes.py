@@ -23,9 +23,6 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import IndexFailed, UsageError
 
-__all__ = ["IndexBuild", "LabelIndex", "label_index"]
-
-
 CACHE_SIZE = 256
 """Label indexes that are remembered. Equal keys must give the same function, because two parts of
 a program may request one informer with the same index."""

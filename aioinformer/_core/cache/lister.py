@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # loaded by the first selection, and for types
     from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
     from aioinformer._core.cache.query import FieldChoice, LabelChoice, Search, Where
 
-__all__ = ["Lister", "StartScan"]
-
 T = TypeVar("T", default=KubeObject)
 S = TypeVar("S")
 

@@ -13,8 +13,6 @@ from sys import getsizeof
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, is_packed
 
-__all__ = ["DECODED_FACTOR", "CacheMemory", "estimate_index", "estimate_overhead"]
-
 
 def _allocate(size: int) -> int:
     """Return the bytes that Python's allocator takes for ``size`` bytes."""

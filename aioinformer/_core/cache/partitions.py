@@ -32,8 +32,6 @@ from aioinformer._core.objects.identity import oldest_version
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
 
-__all__ = ["PartitionedIndexer", "PartitionedState"]
-
 _UNREAD = CacheState()
 """The state of a namespace whose first list has not been applied; never changed."""
 

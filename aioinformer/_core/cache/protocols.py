@@ -15,8 +15,6 @@ from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, De
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
 
-__all__ = ["ObjectCache", "ReadableIndex", "ReadableState", "Replacement"]
-
 
 class ReadableIndex(Protocol):
     """An index as readers see it."""

@@ -30,16 +30,6 @@ from aioinformer._core.selectors.projections import Field, Fields, fields
 from aioinformer._core.selectors.requirements import LabelRequirement
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 
-__all__ = [
-    "FieldChoice",
-    "LabelChoice",
-    "Query",
-    "Search",
-    "Where",
-    "field_selector",
-    "label_selector",
-]
-
 T = TypeVar("T", default=KubeObject)
 
 LabelChoice: TypeAlias = LabelSelector | str | LabelMapping | None

@@ -24,17 +24,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import IndexFailed, ModelMismatch, ObjectDecodeError, UsageError
 
-__all__ = [
-    "CacheState",
-    "Index",
-    "IndexBucket",
-    "IndexFunction",
-    "IndexValues",
-    "check_indexers",
-    "free_batches",
-    "work_units",
-]
-
 T = TypeVar("T", default=KubeObject)
 
 IndexFunction: TypeAlias = Callable[[T], Iterable[str] | str | None]

@@ -18,8 +18,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.quantities import quantity
 
-__all__ = ["Comparison", "Difference", "Verification"]
-
 Difference: TypeAlias = Literal["missing", "surplus", "uid", "version", "content"]
 """The kinds of differences between cache and server. ``missing``: the cache lacks an object that
 the server has. ``surplus``: the server lacks an object that the cache has. ``uid``: the cache has

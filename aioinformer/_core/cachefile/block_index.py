@@ -20,8 +20,6 @@ from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 
-__all__ = ["REMOVED", "BlockEntry", "BlockIndex", "make_entry"]
-
 REMOVED = -1
 """The size of an entry without a body: the object no longer exists."""
 

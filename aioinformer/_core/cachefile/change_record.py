@@ -13,8 +13,6 @@ from typing import TypeAlias
 
 from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 
-__all__ = ["ChangeRecord", "Changes"]
-
 Changes: TypeAlias = dict[ObjectKey, KubeObject | None]
 """The newest state of each changed object; ``None`` for an object that no longer exists."""
 

@@ -20,8 +20,6 @@ import msgspec
 
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["ClusterIdentity", "describe_function", "scope_identity"]
-
 _PLAIN = (str, bytes, int, float, NoneType)
 """Types whose values have the same text in each process; ``bool`` is an ``int``."""
 

@@ -14,8 +14,6 @@ from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.sharding.ranges import HashRanges, shard_start
 
-__all__ = ["RecordedShards", "SealedShards", "outdated_shards"]
-
 
 class SealedShards(Struct, frozen=True):
     """The shards of a cache at one moment."""

@@ -49,8 +49,6 @@ from aioinformer.errors import ProtocolError, UnexpectedObject, server_error
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.shard_filter import ShardFilter
 
-__all__ = ["OTHER_SHARD", "EventDecoder"]
-
 
 class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
     """The line of a change, read in one pass.

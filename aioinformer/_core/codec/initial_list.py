@@ -13,8 +13,6 @@ from typing import overload
 from aioinformer._core.objects.deltas import Delta
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, pack_identity
 
-__all__ = ["InitialList", "InitialObjects"]
-
 SEGMENT_SIZE = 10_922
 """Objects of a segment of an initial list: as many as a dict of 0.3 MB holds. The dict of a million
 objects would be copied several times as it grows, for 20 ms at last, and is freed in one step."""

@@ -12,8 +12,6 @@ import re
 from msgspec import DecodeError
 from msgspec.json import Decoder
 
-__all__ = ["BraceScanner", "ItemsScanner"]
-
 _OUTSIDE_STRING = re.compile(rb'"[^"\\]*"|["{}]')  # a string without escapes is one match
 _INSIDE_STRING = re.compile(rb'[\\"]')
 _MEMBERS = re.compile(rb'["{}:]')

@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 from aioinformer.errors import LineTooLong
 
-__all__ = ["LINE_CAP", "Line", "LineSplitter"]
-
 Line: TypeAlias = tuple[bytes, int, int]
 """The bytes that contain the line, and the offsets of its first byte and after its end."""
 

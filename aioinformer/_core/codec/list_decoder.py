@@ -42,8 +42,6 @@ from aioinformer.errors import ProtocolError, UnexpectedObject
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.shard_filter import ShardFilter
 
-__all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
-
 ITEM_CAP = 64 * 1024 * 1024
 """The longest item in bytes, as ``LINE_CAP``. An item that never ends must not fill the memory. The
 braces of a long item are counted in steps, but its decoding is one step."""

@@ -14,8 +14,6 @@ from msgspec.json import Decoder
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, create_object
 
-__all__ = ["METADATA_ACCEPT", "METADATA_LIST_ACCEPT", "keep_metadata"]
-
 _FORM = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
 
 METADATA_ACCEPT = _FORM.format("PartialObjectMetadata")

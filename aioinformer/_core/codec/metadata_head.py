@@ -22,8 +22,6 @@ from msgspec.json import Decoder
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.objects.identity import VersionText
 
-__all__ = ["BRACKET", "MANAGED_FIELDS", "METADATA", "HeadMetadata", "decode_head", "find_end"]
-
 METADATA = b'"metadata":'
 MANAGED_FIELDS = b',"managedFields":[{'
 """The end of what is read."""

@@ -28,17 +28,6 @@ from aioinformer._core.objects.kube_object import (
 from aioinformer._core.objects.object_body import IdentityText
 from aioinformer._core.objects.resources import Resource
 
-__all__ = [
-    "ItemEnvelope",
-    "ObjectEnvelope",
-    "ObjectMetadata",
-    "decode_envelope",
-    "decode_item",
-    "decode_object",
-    "encode_type_meta",
-    "remove_managed_fields",
-]
-
 _MANAGED_FIELDS = b'"managedFields"'
 _COMMA, _COLON = b",:"
 _METADATA = b'{"metadata":{', b',"metadata":{'

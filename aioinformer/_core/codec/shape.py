@@ -39,9 +39,6 @@ from aioinformer._core.objects.view import (
 )
 from aioinformer.errors import ModelMismatch, TransformFailed, UsageError
 
-__all__ = ["Converter", "Shape", "Transform", "Transformer", "with_type_meta"]
-
-
 Transform: TypeAlias = Callable[[KubeObject], KubeObject | Mapping[str, Any] | None]
 """Returns the object itself, another body for it, or ``None`` to drop it, and the same result for
 the same object every time. It runs in the event loop, for each object that arrives."""

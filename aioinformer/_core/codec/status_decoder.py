@@ -10,8 +10,6 @@ import msgspec
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import Status
 
-__all__ = ["decode_status", "one_line", "quote_kind"]
-
 MAX_TEXT_LENGTH = 1000
 """Characters of a server's message that are kept. kube-apiserver's own messages have some hundred.
 """

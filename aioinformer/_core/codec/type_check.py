@@ -18,17 +18,6 @@ from aioinformer._core.objects.deltas import DeltaKind
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.resources import Resource
 
-__all__ = [
-    "DELTA_KINDS",
-    "LINE_ENDS",
-    "PLAIN_HEADS",
-    "LineHeads",
-    "find_other_namespace",
-    "find_other_type",
-    "iter_line_heads",
-    "read_other_type",
-]
-
 LineHeads: TypeAlias = dict[bytes, tuple[DeltaKind, bytes, int]]
 """The heads of lines by the first letter of the event's type: the kind of the change, the bytes,
 and the offset of the object's opening brace."""

@@ -26,8 +26,6 @@ from aioinformer.errors import FetchError, UnexpectedObject
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.shard_filter import ShardFilter
 
-__all__ = ["WatchBatch", "WatchDecoder"]
-
 SLICE_BYTES = 16384
 """Bytes to decode between two reads of the clock where a program's code runs for each object: five
 pods. A read after each of hundreds of objects would cost as much as a model does."""

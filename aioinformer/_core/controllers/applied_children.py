@@ -16,8 +16,6 @@ import msgspec
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["AppliedChildren", "hash_body"]
-
 HASH_SIZE = 16
 
 

@@ -17,8 +17,6 @@ from msgspec import Struct
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.quantities import quantity
 
-__all__ = ["DelayQueue"]
-
 K = TypeVar("K", bound=Hashable)
 
 MIN_STALE = 64

@@ -12,15 +12,6 @@ from typing import Any, Literal, TypeAlias
 
 from aioinformer._core.objects.kube_object import KubeObject
 
-__all__ = [
-    "FinalizerStep",
-    "JsonPatchOperations",
-    "adding_patch",
-    "check_finalizer_name",
-    "next_step",
-    "removing_patch",
-]
-
 FinalizerStep: TypeAlias = Literal["add", "reconcile", "cleanup", "ignore"]
 """``ignore``: the object is being deleted, and this controller has nothing to clean up."""
 

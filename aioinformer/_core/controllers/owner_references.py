@@ -16,13 +16,6 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.projections import field
 from aioinformer.errors import AlreadyOwned, UsageError
 
-__all__ = [
-    "ControllerOf",
-    "is_controlled_by",
-    "owner_reference",
-    "set_owner",
-]
-
 _owner_references = field("metadata.ownerReferences")
 """Reads the references without decoding the rest of the object."""
 

@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-__all__ = ["Priority", "QueueItem"]
-
 K = TypeVar("K", bound=Hashable)
 
 

@@ -12,15 +12,6 @@ from typing import Generic, Protocol, TypeVar
 
 from aioinformer._core.listwatch.rate_limit import Bucket
 
-__all__ = [
-    "FastSlow",
-    "ItemExponential",
-    "MaxOf",
-    "RateLimiter",
-    "TokenBucket",
-    "default_limiter",
-]
-
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 BASE, CAP = 0.005, 1000.0

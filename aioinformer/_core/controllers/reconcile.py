@@ -20,18 +20,6 @@ from aioinformer._core.objects.kube_object import Added, Deleted, Event, ObjectK
 from aioinformer._core.quantities import quantity
 from aioinformer.errors.delays import delay_seconds
 
-__all__ = [
-    "Cause",
-    "FailingKey",
-    "FailureTracker",
-    "PendingReconciles",
-    "Reason",
-    "Result",
-    "RunReasons",
-    "cause_of",
-]
-
-
 Cause: TypeAlias = Literal[
     "initial", "added", "updated", "deleted", "resync", "requeue", "retry", "request"
 ]

@@ -21,8 +21,6 @@ from aioinformer._core.controllers.queue_items import Priority, QueueItem
 from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer.errors import UsageError
 
-__all__ = ["KeyQueue"]
-
 K = TypeVar("K", bound=Hashable)
 
 NORMAL_PER_LOW = 9

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from aioinformer._core.delivery.replay import EventBatch, EventMap, map_events
 from aioinformer._core.objects.kube_object import Event
 
-__all__ = ["FILTER_BATCH", "POSITION_MARK", "SYNC_MARK", "Batch", "BatchQueue"]
-
 FILTER_BATCH = 32
 """Events of a relist that a filter sees in one step: it may have to decode the body of each."""
 

@@ -29,8 +29,6 @@ from aioinformer._core.objects.kube_object import (
     Updated,
 )
 
-__all__ = ["CoalescedEvents", "Mark", "PendingChange"]
-
 
 class Mark(Enum):
     """A place in the order of pending events."""

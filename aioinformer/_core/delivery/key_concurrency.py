@@ -13,8 +13,6 @@ from collections import deque
 
 from aioinformer._core.objects.kube_object import Event, ObjectKey
 
-__all__ = ["KeyConcurrency"]
-
 LOOKAHEAD = 4
 """Events that may wait for each of the N keys: enough to look past a key that changes often."""
 

@@ -45,9 +45,6 @@ from aioinformer._core.delivery.replay import (
 )
 from aioinformer._core.objects.kube_object import Event, KubeObject
 
-__all__ = ["LIMIT", "Mailbox"]
-
-
 LIMIT = 1024
 """Live events that a mailbox holds by default. client-go's buffer begins at this size and grows
 without bound."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, NoReturn, TypeAlias
 
-__all__ = ["Overflow", "OverflowName"]
-
 OverflowName: TypeAlias = Literal["coalesce", "block", "error"]
 
 

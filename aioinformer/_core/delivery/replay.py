@@ -24,18 +24,6 @@ from aioinformer._core.objects.kube_object import (
     Updated,
 )
 
-__all__ = [
-    "EventBatch",
-    "EventMap",
-    "Replay",
-    "UnseenDeletions",
-    "addition_events",
-    "free_in_steps",
-    "initial_events",
-    "map_events",
-    "resync_events",
-]
-
 T = TypeVar("T")
 
 FREE_STEP = 256

@@ -31,20 +31,6 @@ from aioinformer._core.leaderelection import lease as leases
 from aioinformer._core.leaderelection.lease import Fencing, LeaseRecord
 from aioinformer._core.objects.kube_object import ObjectKey
 
-__all__ = [
-    "CreateLease",
-    "Election",
-    "ElectionAction",
-    "ElectionEnded",
-    "ElectionPhase",
-    "ElectionTimes",
-    "LeaseLost",
-    "ReadLease",
-    "SleepUntil",
-    "UpdateLease",
-]
-
-
 JITTER = 1.2
 """The most by which a wait for another's lease is lengthened, as a multiple of it (client-go's
 ``JitterFactor``). A leader's waits are exact."""

@@ -15,16 +15,6 @@ from typing import Any, cast
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.kube_object import ObjectKey
 
-__all__ = [
-    "GROUP",
-    "Fencing",
-    "LeaseRecord",
-    "build_lease",
-    "format_micro_time",
-    "resource_version",
-    "update_lease",
-]
-
 GROUP = "coordination.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["CONFIRMATION_INTERVAL", "ResourceAvailability"]
-
 ANSWER_VALIDITY = 150.0
 """Seconds after which the previous answer no longer counts: more than two of the longest waits
 between reads of discovery."""

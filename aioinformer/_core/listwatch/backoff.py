@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["MAX_RETRY_AFTER", "Backoff", "BackoffPolicy"]
-
 MAX_RETRY_AFTER = 300.0
 """The longest wait, in seconds, that a server may ask for. One absurd ``Retry-After`` must not end
 an informer."""

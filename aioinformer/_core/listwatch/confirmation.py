@@ -11,8 +11,6 @@ from __future__ import annotations
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.objects.identity import is_numeric, is_older
 
-__all__ = ["CONFIRMING_WATCH_SECONDS", "Confirmation"]
-
 CONFIRMING_WATCH_SECONDS = 4
 """Seconds of the watches before the confirmation. A server sends a bookmark, which confirms the
 state, two seconds before the end of a watch. An ordinary watch has its first one after a minute."""

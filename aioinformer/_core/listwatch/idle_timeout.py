@@ -21,8 +21,6 @@ from msgspec import Struct
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer.errors import RequestTimedOut
 
-__all__ = ["FINAL_BOOKMARK_WINDOW", "IdleTimeout", "LivenessPolicy"]
-
 FINAL_BOOKMARK_WINDOW = 5.0
 """Seconds before the deadline of a watch in which bookmarks don't count for the interval, because a
 server sends one or two just before the end."""

@@ -20,8 +20,6 @@ from aioinformer.errors import (
     Unauthorized,
 )
 
-__all__ = ["Outcome", "RequestEnd", "classify", "lacks_watchlist"]
-
 METHOD_NOT_ALLOWED = 405
 
 UNAVAILABLE = 503

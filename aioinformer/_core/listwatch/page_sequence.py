@@ -10,8 +10,6 @@ from __future__ import annotations
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError
 
-__all__ = ["MAX_EMPTY_PAGES", "MAX_PAGES", "PageSequence"]
-
 MAX_PAGES = 10_000
 """Pages of one list: five million objects, in pages of 500. etcd doesn't hold as many."""
 MAX_EMPTY_PAGES = 10

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from aioinformer._core.listwatch.outcomes import Outcome
 
-__all__ = ["POLL_INTERVAL", "REFUSALS", "Polling"]
-
 POLL_INTERVAL = 60.0
 """Seconds between two lists, by default: a list costs the server more than a watch, and a minute is
 also the time after which a watch proves that its cache is up to date."""

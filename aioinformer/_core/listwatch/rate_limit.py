@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from aioinformer.errors import FetchError, ServerError, ServerFailure, TransportError
 
-__all__ = ["Bucket", "Limits", "ServerLimiter"]
-
 NEVER = float("-inf")
 
 TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 429, 503

@@ -6,18 +6,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = [
-    "ANY",
-    "NEWEST",
-    "PAGE_SIZE",
-    "AnyRequest",
-    "DiscoveryRequest",
-    "ListRequest",
-    "Request",
-    "Verb",
-    "WatchRequest",
-]
-
 ANY = "0"
 """The version of any state, from the server's cache: cheap, and good enough for a first list."""
 NEWEST = ""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["WATCHLIST_FAILED_PAUSE", "WATCHLIST_UNSUPPORTED_PAUSE", "ServerProfile"]
-
 WATCHLIST_UNSUPPORTED_PAUSE = 1800.0
 """Seconds for which a resource is listed after its server was found to have no WatchList. One more
 attempt is cheap compared with this time, and an upgraded server is noticed soon."""

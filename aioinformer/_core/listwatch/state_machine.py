@@ -42,8 +42,6 @@ from aioinformer._core.listwatch.transitions import (
 from aioinformer._core.objects.identity import is_older
 from aioinformer.errors import ConnectionLost, FetchError, ProtocolError, RequestTimedOut
 
-__all__ = ["WATCH_SECONDS", "ListWatchState"]
-
 WATCH_SECONDS = (300, 600)
 """Limits of the random duration of a watch, so that watches don't end together (client-go)."""
 VERY_SHORT_WATCH_SECONDS = 1.0

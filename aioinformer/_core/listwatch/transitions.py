@@ -15,20 +15,6 @@ from msgspec import Struct
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import AnyRequest
 
-__all__ = [
-    "TRANSITIONS",
-    "WATCH_ONLY_TRANSITIONS",
-    "Ending",
-    "Learn",
-    "LogLevel",
-    "NextRequest",
-    "Phase",
-    "ScheduledRequest",
-    "Transition",
-    "TransitionTable",
-    "Wait",
-]
-
 
 class Phase(Enum):
     WATCHLIST = auto()

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from aioinformer._core.objects.kube_object import KubeObject
     from aioinformer._core.objects.resources import Resource
 
-__all__ = [
-    "DECODE_ERRORS",
-    "HIDDEN_TEXT",
-    "decode_error",
-    "discard_input",
-    "hide_secret",
-    "is_secret",
-    "iter_related",
-]
-
 E = TypeVar("E", bound=BaseException)
 
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -12,18 +12,6 @@ from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, Obje
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = [
-    "Bookmark",
-    "Confirmed",
-    "Correction",
-    "Delta",
-    "DeltaKind",
-    "QueueEntry",
-    "RepairGuard",
-    "Replaced",
-    "Resync",
-]
-
 DeltaKind: TypeAlias = Literal["Added", "Updated", "Deleted"]
 """The server's name of the change. Listeners get an add or an update depending on what the cache
 holds, not on this name (client-go's processDeltas)."""

@@ -15,16 +15,6 @@ from msgspec import Meta, Struct
 
 from aioinformer.errors import NotComparable
 
-__all__ = [
-    "MAX_VERSION_LENGTH",
-    "ObjectKey",
-    "VersionText",
-    "has_reached",
-    "is_numeric",
-    "is_older",
-    "oldest_version",
-]
-
 MAX_VERSION_LENGTH = 256
 """The longest accepted resourceVersion, in characters. etcd's have 20 digits at most; a version is
 repeated in URLs, health and metrics."""

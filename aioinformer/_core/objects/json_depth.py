@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-__all__ = ["decode_nested", "iter_containers", "truncate_depth"]
-
 T = TypeVar("T")
 
 MAX_DEPTH = 100

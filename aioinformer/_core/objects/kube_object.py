@@ -40,17 +40,6 @@ from aioinformer._core.objects.readonly import (
 )
 from aioinformer._core.objects.resources import Resource
 
-__all__ = [
-    "Added",
-    "DeleteReason",
-    "Deleted",
-    "Event",
-    "KubeObject",
-    "ObjectKey",
-    "Updated",
-]
-
-
 T = TypeVar("T")
 
 _STRING_MAP = dict[str, str]

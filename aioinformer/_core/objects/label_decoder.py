@@ -7,8 +7,6 @@ from msgspec import Struct
 
 from aioinformer._core.objects.json_depth import decode_nested
 
-__all__ = ["decode_labels"]
-
 
 class _LabelsMetadata(Struct, gc=False):
     labels: dict[str, str] | None = None

@@ -17,17 +17,6 @@ from typing import Any, ClassVar, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-__all__ = [
-    "NO_PLACE",
-    "DecodedBody",
-    "DecodedBodyCache",
-    "IdentityPlace",
-    "IdentityText",
-    "ObjectBody",
-    "decoded_bodies",
-    "find_place",
-]
-
 MAX_DECODED = 16
 """The number of decoded bodies that are kept. A handler reads one or two objects at a time. 16
 typical pods are 0.2 MB of dicts, which fit into a processor's cache: with 64, reading a few fields

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema, SchemaSerializer
 
-__all__ = ["PydanticSerializer", "make_schema"]
-
 
 def make_schema(cls: type[Any]) -> CoreSchema:
     """Return the schema of a read-only class.

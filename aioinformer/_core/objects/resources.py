@@ -18,16 +18,6 @@ from msgspec.structs import force_setattr
 
 from aioinformer.errors import UnknownResource
 
-__all__ = [
-    "BUILT_IN",
-    "Resource",
-    "find_built_in",
-    "is_path_segment",
-    "parse_table",
-    "resolve_built_in",
-    "versioned_name",
-]
-
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from aioinformer._core.objects.kube_object import KubeObject
 
-__all__ = ["ExcludedObject", "ModelObject", "NeedsJson", "size_of"]
-
 
 class _WithoutBytes(KubeObject, frozen=True, eq=False, gc=False):
     """An object that has no bytes, and so stores its uid and version."""

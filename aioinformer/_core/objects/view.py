@@ -30,16 +30,6 @@ from aioinformer._core.objects.kube_object import (
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import ModelMismatch, ObjectDecodeError, TransformFailed, UsageError
 
-__all__ = [
-    "Conversion",
-    "ObjectSnapshot",
-    "ObjectView",
-    "conversion_error",
-    "conversion_view",
-    "model_view",
-    "name_of",
-]
-
 T = TypeVar("T", default=KubeObject)
 T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 F = TypeVar("F", ModelMismatch, TransformFailed)

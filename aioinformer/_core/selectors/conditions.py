@@ -19,20 +19,6 @@ from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.predicates import ObjectPredicate
 from aioinformer._core.selectors.projections import fields
 
-__all__ = [
-    "Condition",
-    "ConditionLike",
-    "all_of",
-    "any_of",
-    "condition_true",
-    "crd_established",
-    "deleted",
-    "exists",
-    "job_complete",
-    "negate",
-    "rollout_complete",
-]
-
 _Test: TypeAlias = Callable[[KubeObject | None], bool | None]
 
 

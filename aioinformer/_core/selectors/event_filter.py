@@ -40,8 +40,6 @@ from aioinformer._core.selectors.predicates import (
     ObjectPredicate,
 )
 
-__all__ = ["EventFilter", "Filter", "check_filter"]
-
 T = TypeVar("T", default=KubeObject)
 
 Filter: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate | Callable[[T], object]

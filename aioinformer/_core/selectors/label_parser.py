@@ -25,8 +25,6 @@ from aioinformer._core.selectors.requirements import (
 )
 from aioinformer.errors import InvalidSelector
 
-__all__ = ["LabelMapping", "parse_label_mapping", "parse_label_text"]
-
 
 def parse_label_text(text: str) -> Iterator[LabelRequirement]:
     """Parse a text; raise ``InvalidSelector`` for wrong syntax, or an invalid key or value."""

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 from aioinformer.errors import InvalidPath
 
-__all__ = ["Step", "StepMismatch", "Steps", "parse_path", "render_path", "walk"]
-
 Step: TypeAlias = str | int
 """A key of a mapping, or the position of an item in a list."""
 Steps: TypeAlias = tuple[Step, ...]

@@ -24,19 +24,6 @@ from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer._core.selectors.selectors import LabelSelector
 
-__all__ = [
-    "ChangePredicate",
-    "CombinedPredicate",
-    "ObjectPredicate",
-    "Predicate",
-    "annotations_changed",
-    "changed",
-    "generation_changed",
-    "labelled",
-    "labels_changed",
-    "where",
-]
-
 _ONLY_AND = (
     "a predicate of objects and a predicate of changes can be joined by & only; wrap a function "
     "as ObjectPredicate(f) or ChangePredicate(f)"

@@ -28,8 +28,6 @@ from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.paths import Step, StepMismatch, Steps, parse_path, walk
 from aioinformer.errors import PathMismatch
 
-__all__ = ["Field", "Fields", "field", "fields"]
-
 CACHE_SIZE = 4096
 """The number of projections that are cached. One path gives one function object, so that two parts
 of a program can request the same index of an informer."""

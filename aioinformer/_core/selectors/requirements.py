@@ -15,17 +15,6 @@ from msgspec import Struct
 
 from aioinformer.errors import InvalidSelector
 
-__all__ = [
-    "END_OF_TEXT",
-    "LabelOperator",
-    "LabelRequirement",
-    "key_problem",
-    "parse_integer",
-    "selector_error",
-    "value_problem",
-]
-
-
 LabelOperator: TypeAlias = Literal["=", "!=", "in", "notin", "exists", "!", ">", "<"]
 """The operator of a condition. ``>`` and ``<`` compare integers, as the server does."""
 

@@ -17,8 +17,6 @@ from aioinformer._core.selectors.predicates import ObjectPredicate
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import UsageError
 
-__all__ = ["NamespaceSelection", "Namespaces", "Scope"]
-
 MAX_NAMED = 3
 """Namespaces that the name of an informer lists. More are replaced by their number."""
 

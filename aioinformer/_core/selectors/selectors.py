@@ -21,8 +21,6 @@ from aioinformer._core.selectors.label_parser import (
 )
 from aioinformer._core.selectors.requirements import LabelRequirement, selector_error
 
-__all__ = ["FieldOperator", "FieldRequirement", "FieldSelector", "FieldValues", "LabelSelector"]
-
 
 class LabelSelector(Struct, frozen=True):
     """Conditions on labels that must all hold. An empty selector selects everything.

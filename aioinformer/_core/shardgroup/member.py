@@ -35,8 +35,6 @@ from aioinformer._core.shardgroup.records import GroupLayout, MemberRecord
 from aioinformer._core.shardgroup.rendezvous import shard_owners
 from aioinformer._core.shardgroup.view import GroupView
 
-__all__ = ["GroupMember", "MoveKind", "ShardMove"]
-
 NEVER = float("inf")
 
 MAX_SENT_WRITES = 64

@@ -23,8 +23,6 @@ from aioinformer._core.shardgroup.records import (
 )
 from aioinformer._core.shardgroup.view import GroupView
 
-__all__ = ["AssignmentPlanner", "AssignmentWrite", "StaleLease"]
-
 NEVER = float("inf")
 
 STALE_DURATIONS = 4.0

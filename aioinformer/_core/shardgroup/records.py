@@ -18,8 +18,6 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.shardgroup.shard_sets import format_shards, parse_shards
 from aioinformer._core.sharding.ranges import ShardKey
 
-__all__ = ["GROUP_LABEL", "GroupAssignment", "GroupLayout", "MemberRecord"]
-
 GROUP_LABEL = "aioinformer/shard-group"
 """The label of all Leases of a group; its value is the group's name."""
 

@@ -14,8 +14,6 @@ import struct
 from collections.abc import Collection
 from functools import lru_cache
 
-__all__ = ["shard_owners"]
-
 
 def shard_owners(members: Collection[str], count: int) -> tuple[str, ...]:
     """Return the owner of each shard, in the order of the shards; empty names without members."""

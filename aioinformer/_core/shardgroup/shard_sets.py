@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__ = ["format_shards", "parse_shards"]
-
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 

@@ -25,8 +25,6 @@ from aioinformer._core.shardgroup.records import (
     MemberRecord,
 )
 
-__all__ = ["GroupView", "SeenMember"]
-
 NEVER = float("inf")
 
 

@@ -21,8 +21,6 @@ from typing import Protocol, runtime_checkable
 
 from aioinformer._core.sharding.ranges import ShardKey
 
-__all__ = ["ShardAssignment", "ShardSubscription"]
-
 
 class ShardSubscription(Protocol):
     """One user of the shards of a member: an informer or a controller."""

@@ -6,8 +6,6 @@ gives the same split.
 
 from __future__ import annotations
 
-__all__ = ["HASH_END", "hash_value"]
-
 HASH_END = 1 << 64
 
 _OFFSET_BASIS = 0xCBF29CE484222325

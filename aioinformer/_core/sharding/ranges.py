@@ -15,8 +15,6 @@ from typing import Literal, Self, TypeAlias
 
 from aioinformer._core.sharding.hashing import HASH_END, hash_value
 
-__all__ = ["HashRanges", "ShardKey", "shard_of", "shard_start"]
-
 ShardKey: TypeAlias = Literal["uid", "namespace"]
 """The metadata field that is hashed. A server answers with an error to a selector of another field.
 """

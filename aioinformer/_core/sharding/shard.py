@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from aioinformer._core.sharding.ranges import HashRanges, ShardKey
 
-__all__ = ["MAX_SHARDS", "Shard"]
-
 MAX_SHARDS = 65536
 """The most shards of one resource. More would be smaller than the hash spreads evenly."""
 

@@ -11,8 +11,6 @@ from typing import Literal
 
 from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["FilteredBy", "ShardFilter"]
-
 MAX_RANGES = 32
 """The most ranges that a server is asked for. Each takes a hundred bytes of the URL, of which some
 proxies accept 8 kB. With more ranges, a wider selector is sent, and the check drops the rest."""

@@ -18,22 +18,6 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-__all__ = [
-    "CATCH_UP_SECONDS",
-    "GAIN_ACTIONS",
-    "LAST_LOSS_ACTIONS",
-    "LOSS_ACTIONS",
-    "STATE_USES",
-    "GainAction",
-    "GainedRead",
-    "LossAction",
-    "MainRead",
-    "ReadStep",
-    "ShardReads",
-    "StateAge",
-    "StateUse",
-]
-
 CATCH_UP_SECONDS = 5.0
 """Seconds for which a restored state may be older than the watch of the other shards. Then the
 whole state is read again."""

@@ -14,15 +14,6 @@ from typing import Any, Literal, TypeAlias, cast
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer.errors import UsageError
 
-__all__ = [
-    "EventRecord",
-    "EventType",
-    "ObjectReference",
-    "ReportingController",
-    "event_name",
-    "format_stamp",
-]
-
 EventType: TypeAlias = Literal["Normal", "Warning"]
 """``Warning`` is for something that may need attention."""
 

@@ -26,8 +26,6 @@ from aioinformer._core.writing.event_objects import (
     format_stamp,
 )
 
-__all__ = ["FINISH_TIME", "REFRESH_TIME", "EventSeries", "EventSeriesTracker", "PendingEvent"]
-
 FINISH_TIME = 360.0
 """Seconds without a record after which a series is over (client-go's ``finishTime``)."""
 REFRESH_TIME = 1800.0

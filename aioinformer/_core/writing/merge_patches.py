@@ -12,8 +12,6 @@ from typing import Any, cast
 
 from aioinformer._core.objects.readonly import is_same_json
 
-__all__ = ["has_list", "reduce_merge_patch"]
-
 
 def reduce_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a merge patch that changes ``current``; empty if nothing changes.

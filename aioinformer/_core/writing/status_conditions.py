@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-__all__ = ["ConditionStatus", "format_time", "merge_condition"]
-
 ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
 
 _STATUSES = ("True", "False", "Unknown")

@@ -19,8 +19,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ProtocolError, UsageError
 
-__all__ = ["Method", "Patch", "Propagation", "WriteRequest", "WriteRequestBuilder"]
-
 Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A mapping is a JSON merge patch (RFC 7386), a sequence of operations a JSON patch (RFC 6902)."""
 

@@ -11,8 +11,6 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.file_access import FileAccess
 
-__all__ = ["CacheFile"]
-
 
 class CacheFile:
     """A file in which informers keep their caches, so that a restart needs no list.

@@ -11,8 +11,6 @@ from aioinformer._core.cachefile.recorded_shards import SealedShards
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 
-__all__ = ["Checkpoint", "finish_record", "split_changes"]
-
 
 class Checkpoint(Struct, frozen=True):
     """A state of the cache that is to be written once the durable listeners have handled it."""

@@ -38,8 +38,6 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Support
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.errors import UsageError
 
-__all__ = ["Checkpointer"]
-
 MARK_SECONDS = 0.02
 """Seconds after which marks are looked at for the first time: most handlers have passed them."""
 

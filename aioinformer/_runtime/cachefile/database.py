@@ -36,8 +36,6 @@ from aioinformer._runtime.cachefile.stored_scope import (
     StoredScope,
 )
 
-__all__ = ["Database"]
-
 APPLICATION_ID = 0x61696F69
 """``aioi`` in ASCII: marks a SQLite file as a cache file of this library."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from aioinformer._core.cachefile.identity import ClusterIdentity
     from aioinformer._runtime.cachefile.database import Database
 
-__all__ = ["FileAccess"]
-
 log = logging.getLogger("aioinformer.cachefile")
 
 R = TypeVar("R")

@@ -21,8 +21,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["SCHEMA", "ObjectBlocks"]
-
 SCHEMA = """
 CREATE TABLE blocks (
     id INTEGER PRIMARY KEY,

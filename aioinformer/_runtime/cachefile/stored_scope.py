@@ -9,8 +9,6 @@ from msgspec import Struct
 from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["CacheFileProblem", "ScopeWrite", "ShardsWrite", "StoredScope"]
-
 
 class CacheFileProblem(Exception):
     """A cache file can't be used. The text says why, and what to do."""

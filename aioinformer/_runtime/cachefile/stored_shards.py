@@ -20,8 +20,6 @@ from aioinformer._runtime.cachefile.checkpoint import Checkpoint
 from aioinformer._runtime.cachefile.file_access import FileAccess
 from aioinformer._runtime.cachefile.stored_scope import ShardsWrite, StoredScope
 
-__all__ = ["StoredShards", "shards_to_write"]
-
 RESTORABLE_SECONDS = 600.0
 """Seconds after the start for which shards are restored: a server usually keeps the changes of five
 to ten minutes, and lists the objects of an older state anyway."""

@@ -64,8 +64,6 @@ from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, UsageError
 
-__all__ = ["Controller"]
-
 MAX_FAILING_KEYS = 100
 """The most failing keys that health lists. With a bug in the reconciler, all keys fail."""
 

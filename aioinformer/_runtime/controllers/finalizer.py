@@ -44,8 +44,6 @@ from aioinformer.errors import (
     UsageError,
 )
 
-__all__ = ["DeletionTrigger", "FinalizedReconcile", "finalized"]
-
 log = logging.getLogger("aioinformer.controller")
 
 ATTEMPTS = 5

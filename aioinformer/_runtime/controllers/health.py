@@ -28,9 +28,6 @@ from aioinformer._runtime.tasks.blocking import describe_blocking
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer.errors import FetchError, PermanentError, ReconcileTimeout, TemporaryError
 
-__all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors", "WarningEvents"]
-
-
 ControllerState: TypeAlias = Literal["new", "syncing", "running", "stopping", "stopped", "failed"]
 """``syncing``: the controller waits until its triggers have received all cached objects.
 ``failed``: an informer or a worker has ended."""

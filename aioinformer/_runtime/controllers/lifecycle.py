@@ -29,8 +29,6 @@ from aioinformer._runtime.reporting.error_copy import copy_error
 from aioinformer._runtime.tasks.supervisor import ENTER_TURNS, Supervisor
 from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
 
-__all__ = ["ControllerRun", "TriggerSource"]
-
 log = logging.getLogger("aioinformer.controller")
 
 CANCEL_GRACE = 1.0

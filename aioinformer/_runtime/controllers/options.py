@@ -19,13 +19,6 @@ from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.failure_condition import check_condition_type
 from aioinformer._runtime.writing.resource_writer import WriterSource
 
-__all__ = [
-    "CONCURRENCY",
-    "SHUTDOWN_TIMEOUT",
-    "ControllerKeywords",
-    "ControllerOptions",
-]
-
 CONCURRENCY = 4
 
 SHUTDOWN_TIMEOUT = 10.0

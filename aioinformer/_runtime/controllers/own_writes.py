@@ -25,8 +25,6 @@ from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer.errors import CacheWaitTimeout, NotComparable, UsageError
 
-__all__ = ["CATCH_UP_TIMEOUT", "GIVE_UP_TIMEOUT", "OwnWrites"]
-
 log = logging.getLogger("aioinformer.controller")
 
 CATCH_UP_TIMEOUT = 10.0

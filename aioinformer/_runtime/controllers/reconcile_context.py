@@ -18,8 +18,6 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import UsageError
 
-__all__ = ["ReconcileContext"]
-
 
 class ReconcileContext:
     """The reasons for a run, and the writes of the run.

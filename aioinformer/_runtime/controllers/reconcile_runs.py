@@ -28,14 +28,6 @@ from aioinformer._runtime.tasks.blocking import time_steps
 from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 
-__all__ = [
-    "BlockingReconcile",
-    "Reconcile",
-    "ReconcileFunction",
-    "ReconcileRuns",
-    "compile_functions",
-]
-
 log = logging.getLogger("aioinformer.controller")
 
 CANCEL_WARNING_INTERVAL = 10.0

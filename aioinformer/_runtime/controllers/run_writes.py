@@ -37,8 +37,6 @@ from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.status_conditions import set_condition
 from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
 
-__all__ = ["Mutate", "OperationResult", "RunWrites", "WriteTarget"]
-
 OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
 
 Mutate: TypeAlias = Callable[[dict[str, Any]], object]

@@ -28,17 +28,6 @@ from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer.errors import UsageError
 
-__all__ = [
-    "DeletionHandler",
-    "Enqueue",
-    "ObjectTrigger",
-    "ToKeys",
-    "Trigger",
-    "check_informer",
-    "check_to_keys",
-    "find_informer",
-]
-
 T = TypeVar("T", default=KubeObject)
 
 ToKeys: TypeAlias = Callable[[T], Iterable[ObjectKey | str]]

@@ -26,8 +26,6 @@ from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, loop_time, running_loop
 from aioinformer.errors import QueueShutDown
 
-__all__ = ["FairWaiters", "WorkContext", "WorkQueue"]
-
 
 class FairWaiters:
     """Tasks that wait for items, in the order in which they came."""

@@ -37,8 +37,6 @@ from aioinformer.errors import (
     TemporaryError,
 )
 
-__all__ = ["Workers"]
-
 log = logging.getLogger("aioinformer.controller")
 
 REQUEUE = Reason("requeue")

@@ -35,16 +35,6 @@ from aioinformer.errors import ListenerOverflow
 if TYPE_CHECKING:  # for handlers that run in threads alone
     from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 
-__all__ = [
-    "CURRENT_CALL",
-    "ActiveCall",
-    "CallLimit",
-    "CallTimeouts",
-    "HandlerCaller",
-    "current_call",
-    "detached_context",
-]
-
 
 class ActiveCall(Struct, eq=False):
     """A call of a handler that is awaited."""

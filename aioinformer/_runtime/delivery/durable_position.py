@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-__all__ = ["DurablePosition", "DurableSince"]
-
 DurableSince: TypeAlias = Literal["everything", "now"]
 """The events that a new durable name begins with: all cached objects, or later changes only."""
 

@@ -18,8 +18,6 @@ from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.tasks.blocking import describe_blocking
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
 
-__all__ = ["HandlerErrors", "OnHandlerError"]
-
 log = logging.getLogger("aioinformer.handlers")
 
 SLOW_WARNING_INTERVAL = 10.0

@@ -39,24 +39,6 @@ from aioinformer._core.objects.kube_object import (
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._runtime.reporting.safe_tracing import SafeSpan, await_in_span
 
-__all__ = [
-    "CompiledHandler",
-    "Handler",
-    "HandlesAdd",
-    "HandlesDelete",
-    "HandlesUpdate",
-    "InternalHandler",
-    "OnAdd",
-    "OnDelete",
-    "OnUpdate",
-    "compile_handler",
-    "compile_method",
-    "handler_name",
-    "with_span",
-    "with_view",
-]
-
-
 T = TypeVar("T", default=KubeObject)
 T_contra = TypeVar("T_contra", contravariant=True, default=KubeObject)
 R_co = TypeVar("R_co", bound=Awaitable[None] | None, covariant=True, default=Awaitable[None] | None)

@@ -28,8 +28,6 @@ from aioinformer._runtime.delivery.call import HandlerCaller, detached_context
 from aioinformer._runtime.tasks.blocking import BLOCKING_LIMIT
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, loop_clock
 
-__all__ = ["InlineDispatcher", "InlineHandler", "UnfinishedCall"]
-
 UnfinishedCall: TypeAlias = tuple[Event, Awaitable[None], float]
 """An event, the awaitable that its call returned, and the time at which the call began."""
 

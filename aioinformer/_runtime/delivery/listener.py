@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # for programs that read the numbers, and for types
     from aioinformer._runtime.delivery.durable_position import DurablePosition
     from aioinformer._runtime.delivery.statistics import Statistics
 
-__all__ = ["BackpressureGate", "CallTimes", "Listener"]
-
 
 class BackpressureGate:
     """A gate that is closed while a full mailbox keeps the pump waiting."""

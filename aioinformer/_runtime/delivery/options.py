@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # for listeners with a filter, or with a position in a cache 
     from aioinformer._core.selectors.event_filter import Filter
     from aioinformer._runtime.delivery.durable_position import DurableSince
 
-__all__ = ["HandlerOptions", "ListenerOptions"]
-
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value)

@@ -32,8 +32,6 @@ from aioinformer.errors import ListenerOverflow, ShutdownIncomplete, UsageError
 if TYPE_CHECKING:  # for programs that read the numbers
     from aioinformer._runtime.delivery.statistics import Statistics
 
-__all__ = ["Registration", "drain_handlers"]
-
 log = logging.getLogger("aioinformer.handlers")
 
 

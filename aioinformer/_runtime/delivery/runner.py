@@ -21,8 +21,6 @@ from aioinformer._runtime.tasks.blocking import time_steps
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, loop_clock, running_task
 from aioinformer._runtime.tasks.task_group import task_group
 
-__all__ = ["HandlerRunner"]
-
 
 class HandlerRunner:
     """The task that passes the events of a listener to its handler."""

@@ -32,9 +32,6 @@ from aioinformer.errors import NotRunning, UsageError
 if TYPE_CHECKING:  # for programs that read the numbers
     from aioinformer._runtime.delivery.statistics import Statistics
 
-__all__ = ["EventSource", "EventStream", "MergedStream", "Sourced", "merge"]
-
-
 T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 
 

@@ -20,8 +20,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias
 
-__all__ = ["HandlerThreads"]
-
 _Job: TypeAlias = Callable[[], None]
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # for waits with a selection, and for types
     from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._core.cache.query import Query, Search
 
-__all__ = ["CacheReader", "ObjectTest", "start_scan"]
-
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R")
 S = TypeVar("S")

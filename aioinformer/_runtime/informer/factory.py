@@ -43,8 +43,6 @@ from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 if TYPE_CHECKING:  # programs that only read need no requests of writes
     from aioinformer._runtime.writing.resource_writer import WriterSource
 
-__all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory"]
-
 log = logging.getLogger("aioinformer.factory")
 
 M = TypeVar("M")

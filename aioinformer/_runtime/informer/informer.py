@@ -44,8 +44,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._runtime.reporting.health import Health
     from aioinformer._runtime.writing.resource_writer import WriterSource
 
-__all__ = ["SharedInformer", "add_indexers"]
-
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R", bound=Awaitable[None] | None)
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # for informers of shards, of several namespaces or with sele
     from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._core.sharding.shard import Shard
 
-__all__ = ["InformerKey"]
-
 DEFAULT_SHAPE = Shape.of()
 
 

@@ -44,9 +44,6 @@ if TYPE_CHECKING:  # for programs with a cache file, or with streams, and for ty
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.delivery.streams import EventSource, EventStream
 
-__all__ = ["ListenerRegistry"]
-
-
 T = TypeVar("T", default=KubeObject)
 
 

@@ -26,15 +26,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._runtime.cachefile.cache_file import CacheFile
     from aioinformer._runtime.reporting.problem import OnError
 
-__all__ = [
-    "InformerKeywords",
-    "InformerOptions",
-    "InformerRequest",
-    "InformerScope",
-    "check_factory_options",
-    "chosen_options",
-]
-
 ReportBlocking: TypeAlias = bool | Literal["stack"]
 
 SHAPE_NAMES = ("indexers", "model", "convert")

@@ -60,8 +60,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._runtime.scopes.group_shards import GroupShards
     from aioinformer._runtime.scopes.scope_set import ScopeSet
 
-__all__ = ["InformerPipeline"]
-
 log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)

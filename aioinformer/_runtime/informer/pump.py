@@ -39,8 +39,6 @@ from aioinformer._runtime.tasks.event_loop import (
 if TYPE_CHECKING:  # for types alone
     from aioinformer._core.cache.protocols import ObjectCache, Replacement
 
-__all__ = ["Pump"]
-
 log = logging.getLogger("aioinformer.pump")
 
 BATCH_SIZE = 256

@@ -25,9 +25,6 @@ from typing import NoReturn
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.informer.pump import Pump
 
-__all__ = ["MIN_RESYNC_PERIOD", "ResyncTimer"]
-
-
 MIN_RESYNC_PERIOD = 1.0
 """Seconds: the shortest period that a listener gets (client-go's ``minimumResyncPeriod``)."""
 

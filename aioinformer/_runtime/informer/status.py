@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.reporting.health import Health
 
-__all__ = ["InformerStatus"]
-
 MAX_REJECTED_KEYS = 100
 """Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
 

@@ -28,8 +28,6 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import Expired, FetchError, NotSynced, ProtocolError
 
-__all__ = ["verify"]
-
 MAX_ATTEMPTS = 5
 """Versions of the cache that are compared until the server still keeps one."""
 

@@ -21,8 +21,6 @@ from aioinformer.errors import NotComparable, NotRunning, UsageError
 if TYPE_CHECKING:  # for types alone
     from aioinformer._core.cache.protocols import ObjectCache, ReadableState
 
-__all__ = ["CacheWaiters", "ObjectVersion"]
-
 
 class ObjectVersion(Struct, frozen=True):
     """One version of one object, as returned by a write or a read."""

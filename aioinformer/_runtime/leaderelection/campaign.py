@@ -38,8 +38,6 @@ from aioinformer.errors import (
     ServerError,
 )
 
-__all__ = ["Campaign", "LeaseStorage"]
-
 log = logging.getLogger("aioinformer.election")
 
 _Action: TypeAlias = ReadLease | CreateLease | UpdateLease

@@ -26,8 +26,6 @@ import anyio
 from aioinformer._runtime.tasks.event_loop import running_task
 from aioinformer._runtime.tasks.steps import CoroutineSteps
 
-__all__ = ["BodyCanceller", "GuardedAwaitable"]
-
 
 class BodyCanceller:
     """Cancels the code that the current task runs between ``enter`` and ``leave``."""

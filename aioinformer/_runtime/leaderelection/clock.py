@@ -15,8 +15,6 @@ import asyncio
 import time
 from collections.abc import Callable
 
-__all__ = ["LoopTime", "SuspendAwareClock", "suspended_seconds"]
-
 MIN_SUSPEND = 0.1
 """Seconds. A smaller difference is the time between reading one clock and the other."""
 

@@ -31,8 +31,6 @@ from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
 from aioinformer.errors import LeadershipLost, UsageError
 
-__all__ = ["ElectionHealth", "LeaderElector"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("aioinformer.election")

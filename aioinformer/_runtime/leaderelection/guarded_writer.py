@@ -13,14 +13,8 @@ from typing import Any
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.writing.resource_writer import (
-    Patch,
-    Propagation,
-    ResourceWriter,
-    WriterSource,
-)
-
-__all__ = ["GuardedClient", "GuardedWriter"]
+from aioinformer._core.writing.write_requests import Patch, Propagation
+from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
 
 
 @dataclass(frozen=True, slots=True)

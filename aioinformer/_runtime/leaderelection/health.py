@@ -11,8 +11,6 @@ from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.reporting.error_texts import describe_error
 
-__all__ = ["ElectionHealth", "ElectionState", "ElectionStatus"]
-
 ElectionState: TypeAlias = Literal["idle", "waiting", "leading", "lost", "releasing"]
 """``idle``: no term is wanted. ``waiting``: another candidate leads, or the server can't be
 reached. ``lost``: leadership was lost, and the program hasn't asked for it again."""

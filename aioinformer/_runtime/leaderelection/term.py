@@ -23,8 +23,6 @@ from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer.errors import LeadershipLost, UsageError
 
-__all__ = ["LeadershipTerm"]
-
 log = logging.getLogger("aioinformer.election")
 
 CLOCK_CHECKS = 10

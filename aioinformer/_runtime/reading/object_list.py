@@ -38,14 +38,6 @@ from aioinformer.errors import (
     TransportError,
 )
 
-__all__ = [
-    "ListOptions",
-    "ObjectList",
-    "decode_model",
-    "read_list",
-    "read_pages",
-]
-
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R")
 

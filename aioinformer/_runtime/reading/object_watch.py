@@ -37,8 +37,6 @@ from aioinformer.errors import (
     server_error,
 )
 
-__all__ = ["ObjectWatch", "WatchEvent", "WatchEventType"]
-
 T = TypeVar("T", default=KubeObject)
 
 WatchEventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]

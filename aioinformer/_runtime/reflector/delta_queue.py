@@ -17,8 +17,6 @@ from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, Obje
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["DeltaQueue", "EntryQueue", "InformerQueue", "ScopeQueue"]
-
 
 class EntryQueue(Protocol):
     """The side of a queue that a reflector feeds."""

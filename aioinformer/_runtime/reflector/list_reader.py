@@ -8,8 +8,6 @@ from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 
-__all__ = ["read_page"]
-
 
 def _ignore(size: int, objects: int) -> None:
     pass

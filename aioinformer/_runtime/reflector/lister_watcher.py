@@ -15,19 +15,6 @@ from aioinformer._core.objects.resources import Resource
 if TYPE_CHECKING:  # for programs with a cache file alone
     from aioinformer._core.cachefile.identity import ClusterIdentity
 
-__all__ = [
-    "ListerWatcher",
-    "ServesNamespace",
-    "SharesAnswers",
-    "SharesListSlots",
-    "Source",
-    "SupportsCacheFile",
-    "SupportsDiscovery",
-    "SupportsMetadataOnly",
-    "check_source",
-    "served_namespace",
-]
-
 
 class ListerWatcher(Protocol):
     """A source of lists and watches of one resource in one scope, such as

@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._core.sharding.shard import Shard
 
-__all__ = ["ReflectorKeywords", "ReflectorOptions"]
-
 MIN_POLL_INTERVAL = 5.0
 """The least ``poll_interval`` in seconds. Each poll is a list of the whole state."""
 

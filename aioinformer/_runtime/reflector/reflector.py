@@ -52,8 +52,6 @@ if TYPE_CHECKING:  # for informers of shards, and for types
     from aioinformer._core.codec.list_decoder import ListEnvelope
     from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["Reflector"]
-
 READ_SECONDS = 0.001
 """Seconds of decoding after which the pump gets its turn. Later, the objects of the first changes
 would have left the processor's cache before the pump applies them."""

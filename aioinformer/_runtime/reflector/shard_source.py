@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.shard import Shard
     from aioinformer._core.sharding.shard_filter import ShardFilter
 
-__all__ = ["group_of", "is_whole", "make_shard_filter", "select_shard"]
-
 
 def is_whole(shard: Shard | ShardAssignment | None) -> bool:
     """Return True if ``shard`` is the only one of its resource: ``Shard(0, 1)``."""

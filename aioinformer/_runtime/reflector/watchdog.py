@@ -12,8 +12,6 @@ from typing import Self
 
 from aioinformer._core.listwatch.idle_timeout import MIN_TIMEOUT, IdleTimeout
 
-__all__ = ["RECHECK_DELAY", "Watchdog"]
-
 RECHECK_DELAY = 0.1
 """Seconds between the last two checks: data in the socket of a busy loop has yet to be read."""
 

@@ -16,8 +16,6 @@ from typing import Any, TypeVar, cast
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer._runtime.reporting.error_texts import error_text
 
-__all__ = ["copy_error"]
-
 E = TypeVar("E", bound=BaseException)
 
 

@@ -20,8 +20,6 @@ from msgspec import Struct
 from aioinformer._core.callables import is_async
 from aioinformer._core.quantities import quantity
 
-__all__ = ["FAILURE_INTERVAL", "FailureLog", "LogThrottle", "call_hook", "check_hook"]
-
 P = ParamSpec("P")
 S = TypeVar("S")
 

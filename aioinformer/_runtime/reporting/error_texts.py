@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["describe_error", "error_text"]
-
 
 def error_text(error: BaseException) -> str:
     """Return an exception's text. ``__str__`` may be the program's code, and may raise."""

@@ -14,8 +14,6 @@ from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import FilteredBy
 from aioinformer._runtime.reporting.error_texts import error_text
 
-__all__ = ["Health", "InformerState", "ScopeHealth"]
-
 InformerState: TypeAlias = Literal[
     "new",
     "listing",

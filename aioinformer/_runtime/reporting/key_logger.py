@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 else:
     _Adapter = logging.LoggerAdapter
 
-__all__ = ["KeyLogger"]
-
 _LOGGER = logging.getLogger("aioinformer.reconcile")
 
 

@@ -9,8 +9,6 @@ from typing import TypeAlias
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.reporting.error_texts import describe_error
 
-__all__ = ["OnError", "Problem"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:

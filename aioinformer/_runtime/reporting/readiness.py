@@ -7,8 +7,6 @@ from typing import Protocol
 
 from aioinformer._runtime.reporting.health import Health
 
-__all__ = ["FRESH", "HasHealth", "alive", "ready"]
-
 FRESH = 180.0
 """Seconds without a proof of freshness after which a cache is not ``ready`` any more. A server
 sends a bookmark once a minute, and two bookmarks may be late."""

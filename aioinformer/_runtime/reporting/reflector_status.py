@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a health is made when a program reads it
     from aioinformer._runtime.reporting.health import InformerState
 
-__all__ = ["ReflectorStatus"]
-
 
 class ReflectorStatus:
     def __init__(self) -> None:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:  # for programs that read the health, or have an error hook
     from aioinformer._runtime.reporting.health import InformerState
     from aioinformer._runtime.reporting.problem import OnError
 
-__all__ = ["InformerReporter"]
-
 log = logging.getLogger("aioinformer.reflector")
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-__all__ = ["SafeCall", "check_instrumentation"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

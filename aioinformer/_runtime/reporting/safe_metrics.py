@@ -7,8 +7,6 @@ import logging
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._runtime.reporting.safe_call import SafeCall, check_instrumentation
 
-__all__ = ["SafeMetrics", "wrap_metrics"]
-
 log = logging.getLogger("aioinformer.metrics")
 
 

@@ -10,15 +10,6 @@ from typing import Any, TypeVar
 from aioinformer._core.instrumentation import BeginSpan, InformerTrace, Span, Tracing
 from aioinformer._runtime.reporting.safe_call import SafeCall
 
-__all__ = [
-    "SafeSpan",
-    "SafeTrace",
-    "await_in_span",
-    "handler_span_factory",
-    "make_informer_trace",
-    "reconcile_span_factory",
-]
-
 log = logging.getLogger("aioinformer.tracing")
 
 R = TypeVar("R")

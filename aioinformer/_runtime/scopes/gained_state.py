@@ -16,8 +16,6 @@ from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 
-__all__ = ["GainedState", "OpenShards", "PublishGained", "RestorableShards"]
-
 
 class RestorableShards(Protocol):
     """The shards of one scope that a cache file has of an earlier run."""

@@ -23,8 +23,6 @@ from aioinformer._runtime.scopes.reflectors import Reflectors, RunReflector, Sco
 from aioinformer._runtime.scopes.shard_reader import ShardReader
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-__all__ = ["GroupReflectors"]
-
 log = logging.getLogger("aioinformer.scopes")
 
 

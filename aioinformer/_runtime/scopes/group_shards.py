@@ -8,8 +8,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._core.sharding.ranges import HashRanges, shard_of
 
-__all__ = ["GroupShards", "ShardUser"]
-
 
 class ShardUser(Protocol):
     """A controller whose reconciles must end before a shard moves away."""

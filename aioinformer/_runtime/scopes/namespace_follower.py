@@ -16,8 +16,6 @@ from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import NotRunning
 
-__all__ = ["NamespaceFollower", "StartTurn"]
-
 log = logging.getLogger("aioinformer.scopes")
 
 STARTS_PER_TURN = 16

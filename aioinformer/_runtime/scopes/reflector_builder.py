@@ -25,8 +25,6 @@ from aioinformer.errors import FetchError, UsageError
 if TYPE_CHECKING:  # for informers of several namespaces
     from aioinformer._core.selectors.scopes import Scope
 
-__all__ = ["ReflectorBuilder"]
-
 
 class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     """The options that all reflectors of one informer have."""

@@ -17,15 +17,6 @@ if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.ranges import HashRanges
     from aioinformer._runtime.reporting.health import Health
 
-__all__ = [
-    "Reflectors",
-    "RunReflector",
-    "ScopePart",
-    "SingleReflector",
-    "run_reflector",
-    "with_shards",
-]
-
 RunReflector: TypeAlias = Callable[[Reflector, InformerQueue, str], Coroutine[Any, Any, None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
 

@@ -32,8 +32,6 @@ from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, UsageError
 
-__all__ = ["ScopeSet"]
-
 _REFUSALS = (Unauthorized, Forbidden, NotFound)
 
 _WORST_FIRST: tuple[InformerState, ...] = (

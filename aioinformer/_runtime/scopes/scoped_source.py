@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # for types alone
     from aioinformer._core.selectors.scopes import NamespaceSelection, Scope
     from aioinformer._runtime.reporting.health import Health
 
-__all__ = ["FollowedNamespaces", "NamespaceInformer", "ScopedSource"]
-
 
 class NamespaceInformer(Protocol):
     @property

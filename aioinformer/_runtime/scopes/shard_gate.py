@@ -15,8 +15,6 @@ from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, Ob
 from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer.errors import ShardLost
 
-__all__ = ["ShardGate"]
-
 
 class ShardGate:
     """Admits the keys of one controller, and knows which shards are being worked on."""

@@ -41,8 +41,6 @@ from aioinformer._runtime.scopes.gained_state import GainedState, OpenShards, Re
 from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-__all__ = ["ShardReader"]
-
 log = logging.getLogger("aioinformer.scopes")
 
 

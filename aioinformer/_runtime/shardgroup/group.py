@@ -38,9 +38,6 @@ from aioinformer.errors import NotRunning, ShardLost, UsageError
 if TYPE_CHECKING:  # for programs with a cache file alone
     from aioinformer._runtime.cachefile.cache_file import CacheFile
 
-__all__ = ["GroupClient", "ShardGroup"]
-
-
 LEASES = find_built_in("leases")
 
 

@@ -10,8 +10,6 @@ from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._runtime.reporting.error_texts import describe_error
 
-__all__ = ["GroupHealth", "GroupState"]
-
 GroupState: TypeAlias = Literal["idle", "joining", "member", "lost", "leaving", "left", "failed"]
 """``joining``: the member's Lease isn't acquired yet. ``lost``: the Lease wasn't renewed in time,
 and work on the shards hasn't ended yet. ``failed``: an internal task ended with an error."""

@@ -10,8 +10,6 @@ from aioinformer._core.shardgroup.member import GroupMember
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 
-__all__ = ["MemberLeaseStorage"]
-
 
 class MemberLeaseStorage:
     """A ``LeaseStorage`` that adds the claims of a member to what is written."""

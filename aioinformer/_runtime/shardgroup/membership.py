@@ -25,8 +25,6 @@ from aioinformer._runtime.shardgroup.subscriptions import GroupSubscriptions
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import Conflict, FetchError, NotFound, ObjectDecodeError
 
-__all__ = ["GroupMembership"]
-
 log = logging.getLogger("aioinformer.shards")
 
 CACHE_DELAY = 0.02

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 
-__all__ = ["GroupSubscription", "GroupSubscriptions"]
-
 
 class GroupSubscriptions:
     """All users of the shards of one member."""

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 from aioinformer._runtime.tasks.steps import CoroutineSteps
 
-__all__ = ["BLOCKING_LIMIT", "TimedSteps", "describe_blocking", "time_steps"]
-
 BLOCKING_LIMIT = 0.25
 """Seconds after which a step that holds the event loop is reported. A probe of the kubelet times
 out after one second, and a lease is renewed every two."""

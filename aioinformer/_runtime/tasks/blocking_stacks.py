@@ -23,8 +23,6 @@ from types import FrameType
 from aioinformer import _runtime as runtime
 from aioinformer._runtime.tasks.blocking import BLOCKING_LIMIT
 
-__all__ = ["StackLogger", "format_stack", "log_stacks"]
-
 log = logging.getLogger("aioinformer.blocking")
 
 INTERVAL = 0.1

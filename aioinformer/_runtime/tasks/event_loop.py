@@ -18,20 +18,6 @@ from typing import Any
 
 from aioinformer.errors import UsageError
 
-__all__ = [
-    "ITEMS_PER_STEP",
-    "SLICE_SECONDS",
-    "STAGING_SLICE_SECONDS",
-    "TimeSlice",
-    "check_loop",
-    "loop_clock",
-    "loop_time",
-    "own_loop",
-    "running_loop",
-    "running_task",
-]
-
-
 NOT_IN_EVENT_LOOP = (
     "this must be called in the event loop, not from a thread: a thread reads caches, and has the "
     "loop do the rest with asyncio.run_coroutine_threadsafe()"

@@ -19,8 +19,6 @@ from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice, run
 if TYPE_CHECKING:  # for programs that select objects
     from aioinformer._core.cache.query import Search
 
-__all__ = ["Scan"]
-
 T = TypeVar("T", default=KubeObject)
 
 

@@ -6,8 +6,6 @@ from collections.abc import Coroutine, Generator
 from operator import attrgetter
 from typing import Any, TypeVar
 
-__all__ = ["CoroutineSteps"]
-
 T = TypeVar("T")
 
 

@@ -19,8 +19,6 @@ from aioinformer._runtime.tasks.event_loop import check_loop, own_loop, running_
 from aioinformer._runtime.tasks.task_group import discard_cancellation, task_group
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = ["ENTER_TURNS", "Supervisor"]
-
 log = logging.getLogger("aioinformer.supervisor")
 
 CANCELLED_ENTER_TIMEOUT = 1.0

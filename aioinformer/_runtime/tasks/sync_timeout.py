@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 
 from aioinformer.errors import SyncTimeout
 
-__all__ = ["sync_timeout"]
-
 
 @asynccontextmanager
 async def sync_timeout(

@@ -22,8 +22,6 @@ from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["StrictTaskGroup", "discard_cancellation", "task_group"]
-
 
 def discard_cancellation(task: asyncio.Task[Any]) -> None:
     """Discard the CancelledError of a cancelled task, whose traceback refers to frames."""

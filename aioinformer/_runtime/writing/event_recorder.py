@@ -45,8 +45,6 @@ from aioinformer.errors import (
     UsageError,
 )
 
-__all__ = ["EventRecorder", "EventStatistics"]
-
 log = logging.getLogger("aioinformer.events")
 
 MAX_QUEUED = 1000

@@ -26,8 +26,6 @@ from aioinformer.errors import (
     PermanentError,
 )
 
-__all__ = ["ConditionWriter", "FailureCondition", "check_condition_type"]
-
 log = logging.getLogger("aioinformer.controller")
 
 MESSAGE_INTERVAL = 60.0

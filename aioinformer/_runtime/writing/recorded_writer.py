@@ -11,9 +11,8 @@ from typing import Any, Protocol
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.writing.resource_writer import Patch, Propagation, ResourceWriter
-
-__all__ = ["RecordedWriter", "WriteRecorder"]
+from aioinformer._core.writing.write_requests import Patch, Propagation
+from aioinformer._runtime.writing.resource_writer import ResourceWriter
 
 
 class WriteRecorder(Protocol):

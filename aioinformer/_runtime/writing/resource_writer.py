@@ -9,8 +9,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import Patch, Propagation
 
-__all__ = ["Patch", "Propagation", "ResourceWriter", "WriterSource"]
-
 
 class ResourceWriter(Protocol):
     """Reads and writes of single objects of one resource. ``Client.api`` makes one.

@@ -12,8 +12,6 @@ from typing import TypeVar
 
 from aioinformer.errors import AlreadyExists, Conflict
 
-__all__ = ["retry_on_conflict"]
-
 T = TypeVar("T")
 
 ATTEMPTS = 5

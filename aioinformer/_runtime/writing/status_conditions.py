@@ -8,8 +8,6 @@ from typing import Any
 
 from aioinformer._core.writing.status_conditions import ConditionStatus, merge_condition
 
-__all__ = ["set_condition"]
-
 
 def set_condition(
     conditions: Sequence[Mapping[str, Any]] | None,

@@ -28,8 +28,6 @@ from aioinformer.testing.access.users import (
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 
-__all__ = ["Access", "AuthorizationMode"]
-
 AuthorizationMode: TypeAlias = Literal["AlwaysAllow", "RBAC"]
 """The mode for requests without the token of a user (``--authorization-mode``)."""
 

@@ -31,8 +31,6 @@ from aioinformer.testing.access.users import (
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 
-__all__ = ["Impersonation", "impersonate", "read_impersonation"]
-
 _PREFIX, _EXTRA_PREFIX = "impersonate-", "impersonate-extra-"
 _NODE = "system:node:"
 _AUTHENTICATION = "authentication.k8s.io"

@@ -21,8 +21,6 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
 
-__all__ = ["Review", "answer_review"]
-
 
 @dataclass(frozen=True, slots=True)
 class Review:

@@ -15,8 +15,6 @@ from aioinformer.testing.access.users import ALL, UNAUTHENTICATED, RequestAttrib
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 
-__all__ = ["bound_rules", "check_access", "forbidden_error", "is_allowed"]
-
 _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 """The documents that are shown to everyone (``system:public-info-viewer``)."""
 _DISCOVERY_PATHS = (*_PUBLIC_PATHS, "/api", "/apis", "/openapi")

@@ -16,8 +16,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ServiceAccountClaims", "issue_token", "read_token"]
-
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _HEADER: dict[str, Any] = {"alg": "HS256", "typ": "JWT"}
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 
-__all__ = ["PolicyRule", "RequestAttributes", "User", "service_account_groups"]
-
 ALL = "*"
 MASTERS = "system:masters"
 """The group whose members may send every request."""

@@ -51,8 +51,6 @@ from aioinformer.testing.writes.scale import BUILT_IN_SCALE, ScalePaths
 if TYPE_CHECKING:
     from aioinformer.testing.cluster.settling import Program
 
-__all__ = ["Cluster"]
-
 EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 """The time of version 0 without a ``clock``; each resourceVersion adds one second."""
 

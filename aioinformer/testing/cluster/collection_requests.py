@@ -24,14 +24,6 @@ from aioinformer.testing.wire.encoding import ObjectEncoder
 from aioinformer.testing.wire.selection import Selection, SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 
-__all__ = [
-    "CollectionRequests",
-    "ListRequestOptions",
-    "WatchRequestOptions",
-    "make_list_query",
-    "make_watch_query",
-]
-
 
 class CollectionOptions(TypedDict, total=False):
     namespace: str | None

@@ -29,8 +29,6 @@ from aioinformer.testing.writes.scale import ScalePaths
 from aioinformer.testing.writes.structural_schema import StructuralSchema
 from aioinformer.testing.writes.typed_bodies import convert_body
 
-__all__ = ["DefinitionController"]
-
 DEFINITIONS = find_built_in("customresourcedefinitions")
 _SCOPES = ("Cluster", "Namespaced")
 _SELECTABLE_TYPES = ("string", "boolean", "integer")

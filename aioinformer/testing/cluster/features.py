@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Features"]
-
 WATCH_LIST_COMPRESSION_MINOR = 37
 """The first minor version with ``WatchListCompression`` (beta and on)."""
 

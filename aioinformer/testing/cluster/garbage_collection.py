@@ -22,8 +22,6 @@ from aioinformer.testing.cluster.registry import Preconditions, Registry
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.wire.encoding import StoredObject
 
-__all__ = ["GarbageCollector"]
-
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 """The finalizers of owners for which the garbage collector works."""
 

@@ -17,8 +17,6 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer.testing.wire.encoding import ObjectEncoder, StoredObject, WatchEventType
 
-__all__ = ["ChangeLog", "StoredChange"]
-
 
 @dataclass(slots=True, eq=False)
 class StoredChange:

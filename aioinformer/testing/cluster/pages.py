@@ -20,8 +20,6 @@ from aioinformer.testing.wire.encoding import ListEncoder, ListMeta, StoredObjec
 from aioinformer.testing.wire.selection import Selection, SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
-__all__ = ["ListQuery", "Page", "encode_page", "parse_version", "select_page"]
-
 INCONSISTENT_VERSION = -1
 """The resourceVersion in a token for the rest of a list whose snapshot is forgotten."""
 

@@ -33,8 +33,6 @@ from aioinformer.testing.writes.server_side_apply import (
 from aioinformer.testing.writes.update_strategies import allows_create_on_update
 from aioinformer.testing.writes.write_options import MANAGER_LENGTH
 
-__all__ = ["Preconditions", "Registry", "WriteOptions"]
-
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """The characters of generated suffixes (apimachinery's ``rand``: no vowels, so no words)."""
 

@@ -20,8 +20,6 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, UsageError
 
-__all__ = ["Program", "WatchedCluster", "wait_settled"]
-
 Program: TypeAlias = Operator | Controller | SharedInformerFactory
 
 CHECK_INTERVAL = 0.005

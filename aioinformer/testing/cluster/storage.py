@@ -29,16 +29,6 @@ from aioinformer.testing.wire.served_resources import (
 )
 from aioinformer.testing.writes import events
 
-__all__ = [
-    "FIRST_VERSION",
-    "Collection",
-    "CollectionSnapshot",
-    "Mirror",
-    "ObjectRules",
-    "Snapshot",
-    "Storage",
-]
-
 FIRST_VERSION = 1
 """The resourceVersion of an empty cluster; 0 means "any" in requests."""
 

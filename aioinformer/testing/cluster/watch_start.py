@@ -20,8 +20,6 @@ from aioinformer.testing.wire.encoding import encode_error_event
 from aioinformer.testing.wire.selection import SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
-__all__ = ["WatchQuery", "open_watch"]
-
 DEFAULT_WATCH_TIMEOUT = 1800.0
 """Seconds (``--min-request-timeout``). A real server adds up to as much again at random."""
 

@@ -16,8 +16,6 @@ from aioinformer.testing.cluster.history import StoredChange
 from aioinformer.testing.wire.encoding import ObjectEncoder
 from aioinformer.testing.wire.selection import Selection
 
-__all__ = ["OpenWatches", "Watch", "WatchSchedule", "WatchView"]
-
 MAX_BATCH_LINES = 500
 """Lines that one ``take`` returns at most: a long initial state is never built as a whole."""
 

@@ -46,8 +46,6 @@ from aioinformer.testing.faults.faults import Fault, Faults, RequestVerb
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 
-__all__ = ["FaultedRequest"]
-
 _BOOKMARK = b'{"type":"BOOKMARK"'
 _END_ANNOTATION = INITIAL_EVENTS_END.encode()
 _ENDLESS = "endless"

@@ -45,8 +45,6 @@ from aioinformer.testing.faults.effects import (
 )
 from aioinformer.testing.wire import statuses
 
-__all__ = ["Fault", "Faults", "ListFilter", "RequestFilter", "RequestVerb", "WatchFilter"]
-
 RequestVerb: TypeAlias = Literal[
     "any",
     "list",

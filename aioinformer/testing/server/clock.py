@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-__all__ = ["Clock", "LoopClock", "ManualClock"]
-
 
 class Clock(Protocol):
     """A time in seconds, and a way to wait for it."""

@@ -18,8 +18,6 @@ from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject, encode_json
 from aioinformer.testing.writes.patches import BodyPatch
 
-__all__ = ["check_patched_fields", "check_sent_fields", "reject_unknown_fields"]
-
 
 def check_sent_fields(cluster: Cluster, request: ObjectRequest, body: JsonObject) -> list[str]:
     """Check a created or updated object; return warnings, or raise ``BadRequest`` if strict."""

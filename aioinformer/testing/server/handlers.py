@@ -50,8 +50,6 @@ from aioinformer.testing.wire.served_resources import ServedResources
 from aioinformer.testing.wire.tables import partial_object_metadata
 from aioinformer.testing.wire.urls import ResourcePath
 
-__all__ = ["RequestRouter"]
-
 _log = logging.getLogger(__name__)
 
 _READ_METHODS = ("GET", "HEAD")

@@ -32,19 +32,6 @@ from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.validation import Part
 from aioinformer.testing.writes.write_options import check_write_options, unsupported_cause
 
-__all__ = [
-    "APPLY_PATCH",
-    "DeleteOptionsBody",
-    "ObjectRequest",
-    "ObjectResponse",
-    "PreconditionsBody",
-    "decode_configuration",
-    "decode_delete_options",
-    "decode_patch",
-    "json_response",
-    "object_response",
-]
-
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"

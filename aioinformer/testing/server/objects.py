@@ -38,8 +38,6 @@ from aioinformer.testing.wire.served_resources import REVIEWS, STATUS
 from aioinformer.testing.wire.urls import MAIN, ResourcePath
 from aioinformer.testing.writes import validation
 
-__all__ = ["BODY_LIMIT", "handle_request", "object_verb", "request_attributes"]
-
 _REVIEWS = frozenset(review.resource for review in REVIEWS)
 
 BODY_LIMIT = 3 * 1024 * 1024

@@ -21,8 +21,6 @@ from aioinformer.testing.server.clock import Clock
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import encode_error_event
 
-__all__ = ["CHUNK_BYTES", "RequestDriver", "split_chunks"]
-
 CHUNK_BYTES = 64 * 1024
 """Bytes of a list that are sent at a time. An HTTP client reads about as much at once."""
 

@@ -20,15 +20,6 @@ from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import encode_document
 from aioinformer.testing.wire.negotiation import JSON, accepts_gzip, accepts_plain, wants_pretty
 
-__all__ = [
-    "Response",
-    "abort",
-    "document_response",
-    "error_response",
-    "send_response",
-    "stream_response",
-]
-
 CONTENT_LENGTH_LIMIT = 2048
 """Bytes up to which bodies have a Content-Length; longer ones are chunked (Go's net/http)."""
 GZIP_MIN_BYTES = 128 * 1024

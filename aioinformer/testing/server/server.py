@@ -32,9 +32,6 @@ from aioinformer.testing.server.clock import Clock, LoopClock
 from aioinformer.testing.server.handlers import RequestRouter
 from aioinformer.testing.server.objects import BODY_LIMIT
 
-__all__ = ["ApiServer", "ListeningSocket"]
-
-
 HOST = "127.0.0.1"
 
 ACCEPT_LOOP_TURNS = 5

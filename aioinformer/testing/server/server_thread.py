@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from anyio.from_thread import BlockingPortal
 
-__all__ = ["ApiServerThread"]
-
 
 class ApiServerThread:
     """An API server in a thread of its own, for tests that are not ``async``.

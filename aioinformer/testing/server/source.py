@@ -43,8 +43,6 @@ from aioinformer.testing.wire import discovery
 from aioinformer.testing.wire.tables import ObjectForm
 from aioinformer.testing.wire.urls import ResourcePath
 
-__all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
-
 TIMEOUTS = Timeouts()
 """The time limits of lists and watches: those of a client by default."""
 REQUEST_TIMEOUT = TIMEOUTS.read

@@ -26,8 +26,6 @@ from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import ScalePatch, ScaleReplacement, build_scale
 from aioinformer.testing.writes.typed_bodies import convert_body
 
-__all__ = ["handle_subresource"]
-
 _UNPROTECTED_PHASES = ("Succeeded", "Failed", "Pending")
 """The phases of pods that a disruption budget doesn't protect."""
 _AUDIENCE = "https://kubernetes.default.svc"

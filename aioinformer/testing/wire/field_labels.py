@@ -13,8 +13,6 @@ from typing import Any, cast
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
 
-__all__ = ["check_field_label", "make_field_reader"]
-
 _NAME, _NAMESPACE = "metadata.name", "metadata.namespace"
 _REFERENCE_FIELDS = (
     *("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"),

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["JsonPath"]
-
 _STEP = re.compile(
     r"""\.(?P<name>(?:\\.|[^.\[\]])+)
     |\[\?\(\s*@\.(?P<key>[\w.-]+)\s*==\s*["'](?P<value>[^"']*)["']\s*\)\]

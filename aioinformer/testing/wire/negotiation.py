@@ -15,17 +15,6 @@ from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding
 from aioinformer.testing.wire.tables import META_API_VERSION, ObjectForm
 
-__all__ = [
-    "JSON",
-    "accepts_gzip",
-    "accepts_plain",
-    "negotiate_list_form",
-    "negotiate_object_form",
-    "negotiate_watch_form",
-    "wants_aggregated",
-    "wants_pretty",
-]
-
 JSON = "application/json"
 
 PARSED_HEADERS = 256

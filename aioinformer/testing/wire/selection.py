@@ -21,8 +21,6 @@ from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
 from aioinformer.testing.wire.field_labels import check_field_label, make_field_reader
 
-__all__ = ["Selection", "SelectorQuery", "ShardSelector"]
-
 HASH_END = 1 << 64
 """The first number after all hashes."""
 _SHARD_FIELDS = ("object.metadata.uid", "object.metadata.namespace")

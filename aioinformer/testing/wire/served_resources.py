@@ -12,17 +12,6 @@ from dataclasses import dataclass
 
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 
-__all__ = [
-    "BUILT_IN_SERVED",
-    "REVIEWS",
-    "SCALE",
-    "STATUS",
-    "ApiResource",
-    "ServedResources",
-    "Subresource",
-    "make_served",
-]
-
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """The verbs of most resources, in the order of discovery."""
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

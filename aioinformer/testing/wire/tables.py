@@ -31,18 +31,6 @@ from aioinformer.testing.wire.encoding import (
 )
 from aioinformer.testing.wire.json_paths import JsonPath
 
-__all__ = [
-    "META_API_VERSION",
-    "Include",
-    "MetadataEncoder",
-    "ObjectForm",
-    "PrinterColumn",
-    "TableEncoder",
-    "format_age",
-    "make_encoder",
-    "partial_object_metadata",
-]
-
 META_API_VERSION = "meta.k8s.io/v1"
 
 ObjectForm: TypeAlias = Literal["whole", "metadata", "table"]

@@ -9,8 +9,6 @@ from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding
 from aioinformer.testing.wire.served_resources import ApiResource, ServedResources
 
-__all__ = ["MAIN", "ResourcePath"]
-
 MAIN = "main"
 """The part of a path without a subresource."""
 

@@ -13,8 +13,6 @@ from typing import Any, cast
 
 import yaml
 
-__all__ = ["YAML", "decode_yaml"]
-
 YAML = "application/yaml"
 
 _TAG = "tag:yaml.org,2002:"

@@ -9,8 +9,6 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.workload.pods import APPS, NODES, App, pod_template
 from aioinformer.testing.workload.rollouts import complete_status
 
-__all__ = ["create_apps"]
-
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 

@@ -11,21 +11,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-__all__ = [
-    "APPS",
-    "NODES",
-    "App",
-    "PodBody",
-    "assign_node",
-    "create_pod",
-    "end_pod",
-    "is_ready",
-    "pod_template",
-    "restart_pod",
-    "start_pod",
-    "toggle_ready",
-]
-
 PodBody: TypeAlias = dict[str, Any]
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"

@@ -13,8 +13,6 @@ from typing import Any
 
 from aioinformer.testing.cluster.cluster import Cluster
 
-__all__ = ["DeploymentRollouts", "complete_status"]
-
 STEPS = 4
 """The steps in which a rollout creates its pods."""
 DEPLOYMENTS = "deployments.apps"

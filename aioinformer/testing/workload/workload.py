@@ -22,8 +22,6 @@ from aioinformer.testing.workload.pods import (
     toggle_ready,
 )
 
-__all__ = ["PodWorkload"]
-
 CREATE_SHARE = 0.15
 """The share of writes that create a pod while the cluster has the intended number of pods. An equal
 share deletes a pod. The other writes are updates, as in a real cluster."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from aioinformer.testing.workload.workload import PodWorkload
 
-__all__ = ["WriteRate"]
-
 MAX_SECONDS_AT_ONCE = 0.1
 """The most seconds of writes that one call makes up for: more would block the event loop."""
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 from aioinformer.testing.wire.encoding import JsonObject
 
-__all__ = ["from_core", "to_core"]
-
 _NAMES: Mapping[str, str] = {
     "involvedObject": "regarding",
     "message": "note",

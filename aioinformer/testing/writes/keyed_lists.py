@@ -21,8 +21,6 @@ from aioinformer.testing.writes.server_side_apply import (
     list_key,
 )
 
-__all__ = ["check_keyed_lists"]
-
 
 def check_keyed_lists(encoding: Encoding, config: Mapping[str, Any]) -> None:
     """Raise ``ServerFailure``, 500, if two items have one key, or an item can't have a key."""

@@ -14,8 +14,6 @@ from typing import Any
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.wire import statuses
 
-__all__ = ["check_created_metadata", "check_updated_metadata"]
-
 SUBDOMAIN_LIMIT, LABEL_LIMIT = 253, 63
 ANNOTATIONS_LIMIT = 256 * 1024
 """Characters that all annotations of an object have together at most."""

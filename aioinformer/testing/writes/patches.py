@@ -22,8 +22,6 @@ import msgspec
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
 
-__all__ = ["BodyPatch", "JsonPatch", "MergePatch", "StrategicMergePatch", "apply_merge_patch"]
-
 
 class BodyPatch(Protocol):
     def apply(self, body: JsonObject) -> JsonObject:

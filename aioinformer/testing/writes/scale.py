@@ -20,8 +20,6 @@ from aioinformer.testing.wire.encoding import JsonObject
 from aioinformer.testing.writes.patches import BodyPatch
 from aioinformer.testing.writes.typed_bodies import convert_body
 
-__all__ = ["BUILT_IN_SCALE", "ScalePatch", "ScalePaths", "ScaleReplacement", "build_scale"]
-
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 """The metadata that a ``Scale`` shares with its object."""
 

@@ -28,28 +28,6 @@ import msgspec
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, JsonObject
 
-__all__ = [
-    "BEFORE_FIRST_APPLY",
-    "CONTAINER",
-    "FINALIZERS",
-    "ApplyRequest",
-    "FieldChanges",
-    "FieldManager",
-    "FieldPath",
-    "FieldSet",
-    "ManagedFields",
-    "apply_configuration",
-    "collect_fields",
-    "decode_fields_v1",
-    "diff_fields",
-    "encode_fields_v1",
-    "format_path",
-    "list_key",
-    "named_fields",
-    "split_members",
-    "with_managed_fields",
-]
-
 FieldPath: TypeAlias = tuple[str, ...]
 FieldSet: TypeAlias = frozenset[FieldPath]
 

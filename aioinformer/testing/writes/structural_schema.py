@@ -19,8 +19,6 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import METADATA_FIELDS, JsonObject, encode_json
 
-__all__ = ["StructuralSchema"]
-
 _log = logging.getLogger(__name__)
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"

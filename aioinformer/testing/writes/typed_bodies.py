@@ -9,8 +9,6 @@ import msgspec
 
 from aioinformer.testing.wire import statuses
 
-__all__ = ["convert_body"]
-
 T = TypeVar("T", bound=msgspec.Struct)
 
 

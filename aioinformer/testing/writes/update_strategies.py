@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 from aioinformer.testing.wire.encoding import Encoding
 
-__all__ = ["allows_create_on_update", "allows_unconditional_update", "status_metadata"]
-
 _VERSION_NEEDED = frozenset(
     (
         *("leases.coordination.k8s.io", "poddisruptionbudgets.policy"),

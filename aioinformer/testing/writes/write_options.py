@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from aioinformer.testing.wire import statuses
 
-__all__ = ["MANAGER_LENGTH", "check_write_options", "unsupported_cause"]
-
 MANAGER_LENGTH = 128
 """The most bytes of a ``fieldManager``."""
 _DRY_RUN_ALL = "All"

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from aioinformer._client.http.transport import Timeouts, Transport
+from aioinformer._client.http.request import Timeouts
+from aioinformer._client.http.transport import Transport
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer.errors import (
     ConfigurationError,

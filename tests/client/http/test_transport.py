@@ -11,9 +11,8 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from aioinformer._client.http.request import Timeouts
+from aioinformer._client.http.request import ApiRequest, Timeouts
 from aioinformer._client.http.sessions import READ_BUFFER, open_socket
-from aioinformer._client.http.transport import ApiRequest
 from tests.client.servers import http_server, start_response
 from tests.client.transports import (
     CANARY,

@@ -14,11 +14,8 @@ from yarl import URL
 
 from aioinformer._client.auth.credentials import Credentials
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
-from aioinformer._client.http.transport import (
-    ApiRequest,
-    Timeouts,
-    Transport,
-)
+from aioinformer._client.http.request import ApiRequest, Timeouts
+from aioinformer._client.http.transport import Transport
 from aioinformer.errors import (
     NotRunning,
 )

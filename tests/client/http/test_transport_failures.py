@@ -14,7 +14,7 @@ from aiohttp import web
 from aioinformer._client.auth.credentials import FixedAuthorization
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
 from aioinformer._client.http.error_responses import MAX_ERROR_BYTES
-from aioinformer._client.http.transport import ApiRequest
+from aioinformer._client.http.request import ApiRequest
 from aioinformer.errors import (
     BadRequest,
     ConnectionFailed,

@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.http.transport import ApiRequest, Timeouts, Transport
+from aioinformer._client.http.request import ApiRequest, Timeouts
+from aioinformer._client.http.transport import Transport
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aioinformer._client.client import Client
-from aioinformer._client.http.transport import Timeouts
+from aioinformer._client.http.request import Timeouts
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
