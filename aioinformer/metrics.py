@@ -1,6 +1,6 @@
 """Metrics: the protocol that informers, work queues and controllers report numbers to.
 
-``aioinformer.adapters`` implement it for Prometheus and OpenTelemetry, a program for other systems.
+``aioinformer.adapters`` implements it for Prometheus and OpenTelemetry, a program for the rest.
 
 Example::
 

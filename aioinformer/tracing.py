@@ -1,6 +1,6 @@
 """Tracing: the protocols through which informers and controllers make spans.
 
-``aioinformer.adapters.opentelemetry`` implements them, a program for another tracing library.
+``aioinformer.adapters.opentelemetry`` implements them, or a program for another library.
 
 Example::
 
