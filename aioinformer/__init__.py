@@ -12,8 +12,7 @@ The packages, from the top down; an import points downward only:
     __main__, _cli     the command line
     testing            an embedded Kubernetes API server, fault injection, simulation
     adapters           other libraries' clients and models, ASGI, Prometheus, OpenTelemetry
-    api, conditions, controllers, leaderelection, lowlevel, metrics, selectors, sharding, tracing
-                       public names that few programs need, one page for each topic
+    api ... tracing    public names that few programs need, one page for each topic
     _operator          controllers as a whole program: signals, probes, exit codes
     _client            HTTP: credentials, discovery, requests
     _runtime           asyncio: reflector, pump, handlers, streams, factory, controllers
@@ -26,7 +25,7 @@ The examples of this reference are tested. In an example, ``client`` is an open 
 are imported. An ``await`` outside of a function stands for one inside of the program's coroutine.
 
 This package loads a name when a program first uses the name. So ``import aioinformer`` takes a
-millisecond and loads no other module of the library, and a program pays for the parts that it uses.
+millisecond, and a program pays for the parts that it uses.
 """
 
 from importlib import import_module
@@ -75,8 +74,7 @@ _MODULES = {
     "_runtime.writing.resource_writer": "ResourceWriter",
     "_runtime.writing.retry": "retry_on_conflict",
 }
-"""The names that this package documents, by module. ``__init__.pyi`` repeats them for type
-checkers, which do not run code; a test compares both."""
+"""The names that this package documents, by module; ``__init__.pyi`` repeats them."""
 
 _PAGES = {
     "api": (
@@ -119,7 +117,6 @@ globals()["__all__"] = sorted(["errors", *" ".join(_MODULES.values()).split()])
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from its module when a program first uses the name."""
     if name == "errors":
         return import_module(f"{__name__}.errors")
     if name not in _MODULE_OF:
@@ -130,5 +127,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names before they are loaded too."""
     return sorted({*globals(), *_MODULE_OF, "errors"})

@@ -1,14 +1,6 @@
 """Types of reads and writes without an informer, for annotations.
 
-``client.api("pods")`` returns a ``ResourceApi``, and its methods return the others::
-
-    api = client.api("pods", namespace="web")
-    pods = await api.list(labels="app=shop")                # ObjectList
-    async with api.watch(pods.resource_version) as events:  # ObjectWatch
-        async for event in events:                          # WatchEvent
-            print(event.type, event.key)
-    await client.api("deployments", namespace="web").scale("shop", 3)  # Scale
-    (await client.discover()).find(category="all")          # ResourceList
+``client.api("pods")`` returns a ``ResourceApi``, and its methods return the others.
 
 Example::
 

@@ -1,16 +1,8 @@
 """Controllers: results, rate limiters, health and statistics beside ``Controller`` itself.
 
-``Operator``, ``Controller``, ``WorkQueue``, ``Result``, ``ReconcileContext``, ``EventRecorder`` and
-``ResourceWriter`` are in ``aioinformer``. The names of this page are the types of their arguments
-and results:
-
-- ``Reconcile``, the function that a controller calls; ``Reason`` and ``Priority`` of a run.
-- Rate limiters for ``backoff=``: the protocol ``RateLimiter``, and ``default_limiter``,
-  ``ItemExponential``, ``FastSlow``, ``TokenBucket``, ``MaxOf`` with client-go's numbers.
-- ``ControllerBuilder``, the result of ``Operator.controller``.
-- Health and statistics: ``OperatorHealth``, ``ControllerHealth``, ``FailingKey``,
-  ``QueueStatistics``, ``EventStatistics``.
-- Writes: ``WriterSource``, ``Patch`` and ``Propagation``.
+The names of this page are the types of arguments and results of ``Operator``, ``Controller``,
+``WorkQueue``, ``ReconcileContext``, ``EventRecorder`` and ``ResourceWriter`` in ``aioinformer``.
+The rate limiters are for ``backoff=``, with client-go's numbers.
 
 Example::
 

@@ -1,7 +1,5 @@
 """Leader election: the health of a ``LeaderElector``, and the fencing token of its term.
 
-``LeaderElector`` itself is in ``aioinformer``.
-
 Example::
 
     from aioinformer.leaderelection import ElectionHealth, Fencing

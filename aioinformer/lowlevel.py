@@ -6,17 +6,9 @@
 
 A ``Reflector`` lists and watches a ``ListerWatcher`` and puts what it decodes into a
 ``DeltaQueue``, the asyncio wrapper of a ``DeltaFIFO``. An ``Indexer`` applies the entries of the
-queue. ``SharedInformer``, which is in ``aioinformer``, connects these parts and adds listeners.
-
-- Requests: ``ListRequest`` and ``WatchRequest``, which a ``ListerWatcher`` sends. A ``Source``,
-  such as a ``Client``, makes a ``ListerWatcher`` for each informer of a factory.
-- Options: ``ReflectorOptions`` of a reflector, ``InformerOptions`` of an informer.
-- Entries of the queue: ``Delta``, ``Bookmark``, ``Replaced``, ``Resync``.
-- Objects: ``Shape`` and ``Transform`` decide the stored form, an ``IndexFunction`` the values of an
-  index. ``BUILT_IN`` is the table of built-in resources.
-- ``ScopeHealth``: the state of one namespace of an informer that reads several (``Health.scopes``).
-- ``CacheMemory``: the result of ``SharedInformer.memory``.
-- ``Verification``: the result of ``SharedInformer.verify``.
+queue: ``Delta``, ``Bookmark``, ``Replaced``, ``Resync``. ``SharedInformer``, which is in
+``aioinformer``, connects these parts and adds listeners. A ``Source``, such as a ``Client``, makes
+a ``ListerWatcher`` for each informer of a factory.
 
 Example::
 

@@ -1,7 +1,6 @@
 """Metrics: the protocol that informers, work queues and controllers report numbers to.
 
-``aioinformer.adapters.prometheus`` and ``aioinformer.adapters.opentelemetry`` implement the
-protocol. A program implements ``Metrics`` itself to export the numbers in another way.
+``aioinformer.adapters`` implements it for Prometheus and OpenTelemetry, a program for the rest.
 
 Example::
 

@@ -1,8 +1,6 @@
 """Types of indexes, filters and merged streams, for annotations.
 
-A program makes the objects with functions of ``aioinformer``: ``field``, ``fields``,
-``label_index``, ``labelled``, ``where``, ``changed``, ``labels_changed``,
-``annotations_changed``, ``generation_changed`` and ``merge``.
+Functions of ``aioinformer`` return these objects: ``field``, ``labelled``, ``where``, ``merge``...
 
 Example::
 

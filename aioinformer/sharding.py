@@ -1,7 +1,5 @@
 """Groups of replicas: the health of a ``ShardGroup``, and the interface for users of its shards.
 
-``ShardGroup`` and ``Shard`` themselves are in ``aioinformer``.
-
 Example::
 
     from aioinformer.sharding import (

@@ -1,7 +1,6 @@
 """Tracing: the protocols through which informers and controllers make spans.
 
-``aioinformer.adapters.opentelemetry`` implements the protocols. A program implements ``Tracing``
-itself to connect another tracing library.
+``aioinformer.adapters.opentelemetry`` implements them, or a program for another library.
 
 Example::
 

@@ -1,7 +1,6 @@
-"""Checks of arguments that a program passes, with errors that name the mistake and its correction.
+"""Checks of arguments, with errors that name the mistake and its correction.
 
-A program without a type checker passes a misspelt keyword or a text from its configuration. Without
-these checks, the error would come from the middle of the library, or not at all.
+A program without a type checker passes a misspelt keyword, or a text from its configuration.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ OTHER_NAMES = {
     "workers": "concurrency",
     "rate_limiter": "backoff",
 }
-"""The names that other clients give to options, in lower case, with the names of this library. A
-comparison of letters would suggest ``counts`` for ``count``, for example."""
+"""Names that other clients give to options, in lower case, with the names of this library."""
 
 
 def suggest_keywords(function: F) -> F:
@@ -58,15 +56,9 @@ def suggest_keywords(function: F) -> F:
 
 
 def check_names(keywords: Iterable[str], names: Iterable[str], *others: str) -> None:
-    """Raise unless each keyword is one of ``names``.
+    """Raise a ``TypeError`` unless each keyword is one of ``names``.
 
-    Args:
-        keywords: the names that a program has written.
-        names: the options.
-        others: further arguments of the same call, to suggest for a misspelt one.
-
-    Raises:
-        TypeError: a keyword is the name of no option.
+    ``others`` are further arguments of the same call, to suggest for a misspelt keyword.
     """
     known = [*names]
     for name in keywords:
@@ -83,7 +75,7 @@ def check_bool(name: str, value: object) -> None:
 
 
 def check_int(name: str, value: object) -> None:
-    """Raise a ``TypeError`` unless an option is a whole number. True and False are none."""
+    """Raise a ``TypeError`` unless an option is a whole number, neither True nor False."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
 
@@ -94,8 +86,8 @@ def check_seconds(name: str, seconds: object, *, zero: str = "") -> None:
     Args:
         name: the name of the option, for the error.
         seconds: its value.
-        zero: the meaning of 0, ``"never"`` for example; empty if 0 is out of range, and only
-            ``None``, which callers check before, stands for no limit.
+        zero: the meaning of 0, ``"never"`` for example; empty if 0 is out of range. Callers check
+            ``None`` before.
 
     Raises:
         TypeError: the value is no number.
@@ -109,16 +101,7 @@ def check_seconds(name: str, seconds: object, *, zero: str = "") -> None:
 
 
 def check_field_manager(name: str, field_manager: object) -> None:
-    """Raise unless a server accepts a field manager's name.
-
-    Args:
-        name: the argument's name, for the error.
-        field_manager: the value.
-
-    Raises:
-        TypeError: the value is no text.
-        ValueError: the value is empty, longer than 128 characters, or not printable.
-    """
+    """Raise unless a server accepts a field manager's name; errors as of ``check_text``."""
     check_text(name, field_manager, longest=MAX_MANAGER_LENGTH)
 
 

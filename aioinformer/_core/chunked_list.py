@@ -1,9 +1,8 @@
 """A list of any length that no step has to walk, copy or free as a whole.
 
-A ``list`` of a million objects is one container. To copy or to free the list takes one step of tens
-of milliseconds, and every collection of the garbage collector that meets the list walks over all of
-its items. A ``ChunkedList`` holds its items in tuples of a few hundred. The collector untracks a
-tuple whose items are untracked, as cached objects and events are, at the first look.
+To copy or to free a ``list`` of a million objects takes one step of tens of milliseconds, and the
+garbage collector walks over all of its items each time. It untracks the tuples of a ``ChunkedList``
+at the first look, since their items, cached objects and events, are untracked.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from typing import Protocol, TypeVar, cast, overload, runtime_checkable
 T = TypeVar("T")
 
 CHUNK_SIZE = 256
-"""Items of a chunk. Freeing them, or delivering them to a mailbox, takes a tenth of a
-millisecond."""
+"""Items of a chunk, which are freed or delivered to a mailbox in a tenth of a millisecond."""
 
 
 @runtime_checkable
@@ -25,9 +23,7 @@ class Chunked(Protocol):
     """A collection whose items are held in smaller collections."""
 
     @property
-    def chunks(self) -> Sequence[Collection[object]]:
-        """The smaller collections."""
-        ...
+    def chunks(self) -> Sequence[Collection[object]]: ...
 
 
 class ChunkedList(Sequence[T]):
@@ -36,16 +32,13 @@ class ChunkedList(Sequence[T]):
     __slots__ = ("_chunks", "_closed_count", "_open")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
-        """Make a list of ``items``."""
         self._chunks: list[tuple[T, ...]] = []
         self._closed_count = 0
-        """The number of items in ``_chunks``."""
         self._open: list[T] = []
         """The items that are not in a chunk yet."""
         self.extend(items)
 
     def append(self, item: T) -> None:
-        """Add an item at the end."""
         self._open.append(item)
         if len(self._open) == CHUNK_SIZE:
             self._close_chunk()
@@ -103,11 +96,7 @@ def chunks_of(items: Iterable[object]) -> list[Collection[object]]:
 
 
 def drain_chunks(chunks: Iterable[Collection[T]]) -> Iterator[T]:
-    """Return an iterator over the items of ``chunks`` that releases each chunk once it was read.
-
-    Many readers may share the chunks. Behind the last reader the chunks are freed one by one, and
-    not 100,000 objects in one step.
-    """
+    """Iterate over the items; release each chunk once read, so that no step frees them all."""
     return chain.from_iterable(_pop_chunks(deque(chunks)))
 
 

@@ -1,15 +1,13 @@
 """Instrumentation: interfaces by which informers, queues and controllers are measured and traced.
 
-Counts are reported as they happen; gauges are read when a metrics system collects them. Metrics
-count; a trace shows which request led to what, and how long each part took. A span is therefore
-reported before its work begins, and can make itself current, so that what happens meanwhile (an
-HTTP request, a database query of a handler) belongs to it.
+Counts are reported as they happen; gauges are read when a metrics system collects them. A span is
+reported before its work begins, and can make itself current, so that what happens meanwhile (a
+database query of a handler) belongs to it.
 
 All label values are few and fixed: an informer's label (its resource and scope, without selector
 values), verbs, causes, phases, names of exception classes, and the names that the program gave to
 its listeners, queues and controllers. Object names, URLs and server messages are never passed,
-because the number of their values is unbounded. The adapters (``aioinformer.adapters.prometheus``
-and ``aioinformer.adapters.opentelemetry``) decide how all this is shown.
+because the number of their values is unbounded.
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ class Levels(Struct, frozen=True, kw_only=True):
     """The gauges of an informer at one moment."""
 
     resource_version: int
-    """The version up to which the cache has applied everything; 0 before the initial list, and for
-    a server whose versions are no numbers."""
+    """The applied version; 0 before the initial list, and where versions are no numbers."""
     freshness_seconds: float
     """Seconds since the last proof that the cache is up to date: an event, a bookmark, a list;
     ``inf`` before the first. Alert on this number, which grows with every kind of failure."""
@@ -51,10 +48,8 @@ class Levels(Struct, frozen=True, kw_only=True):
 
 
 ReadLevels: TypeAlias = Callable[[], Levels]
-"""Returns an informer's gauges. The function may be called in any thread and at any time between
-``informer_started`` and ``informer_ended``: it reads only plain attributes and lengths, and never
-iterates over a collection that the event loop may be changing. Two of its numbers may be of
-different moments."""
+"""Returns an informer's gauges, in any thread and at any time between ``informer_started`` and
+``informer_ended``. Two of its numbers may be of different moments."""
 
 
 class QueueStatistics(Struct, frozen=True, kw_only=True):
@@ -75,13 +70,13 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
     retries: int
     """Rate-limited adds. client-go counts every delayed add, periodic ones included."""
     dropped: int
-    """Runs that were discarded by a shutdown: of keys added afterwards, of keys that were delayed
-    at the time, and, with ``drop=True``, of keys that waited."""
+    """Runs that were discarded by a shutdown: of keys added afterwards or delayed at the time, and,
+    with ``drop=True``, of keys that waited."""
     done: int
     """Runs that have ended."""
     waited_mean: float
-    """Mean time that the keys which were handed out had waited since their first add. The rerun of
-    a key waits from the end of the run before it. A delay doesn't count."""
+    """Mean time that the keys which were handed out had waited since their first add, delays not
+    counted. The rerun of a key waits from the end of the run before it."""
     waited_max: float
     """The maximum of these times."""
     waiting_longest: float
@@ -103,8 +98,7 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
 
 
 ReadQueue: TypeAlias = Callable[[], QueueStatistics]
-"""Reads a queue's statistics. The function may be called in any thread. Two of the numbers may be
-of different moments."""
+"""Reads a queue's statistics, in any thread. Two numbers may be of different moments."""
 
 
 class Metrics:
@@ -122,29 +116,22 @@ class Metrics:
     def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
         """Count a request that has ended, ``seconds`` after it was requested.
 
-        ``cause`` is the name of its outcome in lower case, such as ``complete``, ``ended`` or
-        ``unreachable``, or ``cancelled``; about two dozen values in all.
+        ``cause`` is ``cancelled`` or the name of its outcome in lower case, such as ``complete``,
+        ``ended`` or ``unreachable``; about two dozen values in all.
         """
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """Count a chunk of an answer: its bytes, and the objects or events that it completed.
-
-        Called for each chunk: keep it cheap.
-        """
+        """Count a chunk of an answer and the objects or events that it completed: keep it cheap."""
 
     def other_shards(self, informer: str, count: int) -> None:
-        """Count objects and events of other shards that have arrived and were dropped.
-
-        Called for each chunk that has such objects.
-        """
+        """Count dropped objects and events of other shards, for each chunk that has some."""
 
     def failed(self, informer: str, phase: str, error: str) -> None:
         """Count an abnormal end in a phase; ``error`` is the name of the exception class."""
 
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
-        """Record how long a handler's last ``calls`` calls took together.
-
-        There may be several calls if the handler isn't async. ``listener`` is the handler's name.
+        """Record how long the handler ``listener`` took for its last ``calls`` calls, of which
+        there may be several if the handler isn't async.
         """
 
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
@@ -178,30 +165,20 @@ class Metrics:
         """Count a run of a reconciler.
 
         ``result`` is one of a handful of words, such as ``success``, ``requeue``,
-        ``requeue_after``, ``error``, ``permanent_error``, ``temporary_error`` or ``timeout``;
-        ``controller`` is the controller's name.
+        ``requeue_after``, ``error``, ``permanent_error``, ``temporary_error`` or ``timeout``.
         """
 
     def reconcile_blocked(self, controller: str, seconds: float) -> None:
         """Count a run of a reconciler that has held the event loop, as for ``handler_blocked``."""
 
     def leadership(self, lease: str, leads: bool) -> None:
-        """Record that a candidate leads from now on, or no longer leads.
-
-        ``lease`` is the name that the program has given to the Lease.
-        """
+        """Record that a candidate for the Lease ``lease`` leads from now on, or no longer does."""
 
     def shards_held(self, group: str, shards: int) -> None:
-        """Record the number of shards of a group on which this member works from now on.
-
-        ``group`` is the group's name.
-        """
+        """Record the number of shards of a group on which this member works from now on."""
 
     def shard_moved(self, group: str, kind: str) -> None:
-        """Count a change of one shard on this member.
-
-        ``kind`` is ``acquired``, ``stopping``, ``released`` or ``lost``.
-        """
+        """Count a shard that was ``acquired``, ``released`` or ``lost``, or is ``stopping``."""
 
     def shard_unowned(self, group: str, seconds: float) -> None:
         """Record for how long a shard that this member acquired had no owner."""
@@ -214,31 +191,22 @@ class Span(Protocol):
     """The span of a piece of a program's own work: one call of a handler, or one reconcile."""
 
     def current(self) -> AbstractContextManager[object]:
-        """Return a context in which this span is the current one.
-
-        Entered twice, one after the other, for a function that is called and then awaited,
-        perhaps in another task.
+        """Return a context in which this span is current, entered twice for a function that is
+        called and then awaited, perhaps in another task.
         """
         ...
 
     def ended(self, error: BaseException | None) -> None:
-        """End the span; ``error`` is what the program's code raised.
-
-        The error's text is the program's, and may contain anything; its class is safe to show.
-        """
+        """End the span; the program's ``error`` may contain any text, but its class is safe."""
         ...
 
 
 BeginSpan: TypeAlias = Callable[[str], Span]
-"""Begins the span of one call of a handler, given the kind of the event: ``added``, ``updated`` or
-``deleted``."""
+"""Begins the span of a handler's call for a kind of event: ``added``, ``updated``, ``deleted``."""
 
 
 class InformerTrace:
-    """Receives the requests of one informer, one after the other, in one task.
-
-    Every method of this class does nothing.
-    """
+    """Receives the requests of one informer, one after the other, in one task; does nothing."""
 
     def asked(self, verb: Verb) -> None:
         """Begin the span of a request, which is current until ``ended``.
@@ -251,18 +219,12 @@ class InformerTrace:
         """Record a chunk of the answer. Called for each chunk: keep it cheap."""
 
     def complete(self) -> None:
-        """Record that the whole state was read.
-
-        The request has ended just before, or goes on, as the watch of a WatchList does. Called for
-        every watch that opens as well.
+        """Record that the whole state was read, or that a watch has opened. The request has ended
+        just before, or goes on, as the watch of a WatchList does.
         """
 
     def ended(self, cause: str, error: Exception | None) -> None:
-        """End the span of the request.
-
-        ``cause`` is as for ``Metrics.request_ended``; ``error`` is one of the library's own, whose
-        text contains no secret.
-        """
+        """End the span; ``cause`` is that of ``Metrics.request_ended``, ``error`` has no secret."""
 
     def closed(self) -> None:
         """End everything that has not ended: the informer has. Called in any task."""

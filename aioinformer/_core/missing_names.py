@@ -1,9 +1,7 @@
 """Errors for names that an object doesn't have: attributes and keys, with what to write instead.
 
-Programmers who know generated models write ``pod.spec.nodeName``. A ``__getattr__`` with a hint
-would slow down the read of every other attribute by a third, so that the expected names are
-descriptors, one for each. The descriptors are added outside of the classes, so that type checkers
-report these names as missing.
+A ``__getattr__`` with a hint would slow down the read of every other attribute by a third. So the
+expected names are descriptors, which are added outside of the classes: type checkers report them.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ LISTER_HINTS = {
     name: f"the cache is read through the informer's lister: write informer.lister.{name}(...)"
     for name in ("list", "get", "scan", "count", "by_index", "keys")
 }
-"""The methods of a lister that an informer doesn't have."""
 
 
 class Missing:
@@ -23,8 +20,6 @@ class Missing:
 
 
 class _MissingAttribute(Missing):
-    """A missing attribute that programs expect, such as one that generated models have."""
-
     def __init__(self, name: str, hint: str) -> None:
         self._name = name
         self._hint = hint
@@ -34,39 +29,19 @@ class _MissingAttribute(Missing):
 
 
 def mapping_hints(*names: str, parent: str = "obj", others: str = "") -> dict[str, str]:
-    """Return hints for keys of a mapping that programs read as attributes.
-
-    Args:
-        names: the keys.
-        parent: the expression for the mapping that has the keys.
-        others: the end of the hint, which names the attributes that exist.
-    """
+    """Return hints for keys of the mapping ``parent`` that programs read as attributes."""
     return {name: f"it is a mapping, write {parent}[{name!r}]{others}" for name in names}
 
 
 def declare_missing(owner: type, hints: Mapping[str, str]) -> None:
-    """Let the class raise an ``AttributeError`` with a hint for these attributes.
-
-    ``hasattr`` is still false for them.
-
-    Args:
-        owner: the class.
-        hints: what to write instead, by the name of the attribute.
-    """
+    """Let the class raise an ``AttributeError`` with a hint for each name; ``hasattr`` is false."""
     for name, hint in hints.items():
         setattr(owner, name, _MissingAttribute(name, hint))
 
 
 def missing_key(key: object, known: Mapping[str, object]) -> KeyError:
-    """Return the error for a key that a JSON object doesn't have. Its text suggests the key that
-    was meant.
-
-    Comparing the keys takes longer than reading a value, and ``in`` and ``get()`` cause this error
-    for absent keys, so the text is made when it is needed.
-
-    Args:
-        key: the key.
-        known: the JSON object that lacks the key.
+    """Return the error for a key that a JSON object lacks. Its text suggests the key that was
+    meant, and is made when it is needed, since ``in`` and ``get()`` cause this error as well.
     """
     return KeyError(_KeyWithHint.of(key, known) if isinstance(key, str) else key)
 

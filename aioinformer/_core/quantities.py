@@ -4,10 +4,5 @@ from __future__ import annotations
 
 
 def quantity(number: int, noun: str) -> str:
-    """Return a number with its noun, as ``1 key`` and ``2 keys``.
-
-    Args:
-        number: the number.
-        noun: the noun in the singular, whose plural is made with an ``s``.
-    """
+    """Return a number with its noun, given in the singular, as ``1 key`` and ``2 keys``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

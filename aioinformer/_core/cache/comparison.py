@@ -1,9 +1,8 @@
 """The comparison of two objects by version and content, and the events for the differences.
 
-Equal resourceVersions prove nothing by themselves: a new schema of a custom resource, an upgrade of
-the API server or another conversion webhook changes what is served without a write, and a server
-that was restored from a backup gives versions a second time. Objects are stored in one form, so
-that the comparison of unchanged objects is a comparison of bytes.
+Equal resourceVersions prove nothing by themselves: a new schema of a custom resource, an upgrade or
+a conversion webhook changes what is served without a write, and a server that was restored from a
+backup gives versions a second time.
 """
 
 from __future__ import annotations
@@ -42,11 +41,10 @@ def is_same_content(old: KubeObject, new: KubeObject) -> bool:
 def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
     """Return True if two objects have equal content, whether they were listed or watched.
 
-    Unchanged objects have equal bytes. If the bytes differ, the bodies are decoded and compared:
-    another server, or a pretty-printed list, may have another order of keys. A kind and apiVersion
-    that only one of the objects has don't count. Models are compared by their own ``==``, or by
-    their JSON if their class compares identities. If that raises, the objects count as different: a
-    redundant update is better than a lost one.
+    Unchanged objects have equal bytes. Otherwise the decoded bodies are compared without kind and
+    apiVersion; another server may have another order of keys. Models are compared by their own
+    ``==``, or by their JSON if their class compares identities. If that raises, the objects count
+    as different: a redundant update is better than a lost one.
     """
     if old.raw and old.raw == new.raw:
         return True
@@ -62,7 +60,6 @@ def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
 
 
 def _content(obj: KubeObject) -> object:
-    """Return an object's content without kind and apiVersion, which the items of a list lack."""
     if type(obj) is ModelObject:
         return obj.model
     try:

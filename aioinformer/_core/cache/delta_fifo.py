@@ -1,14 +1,12 @@
-"""DeltaFIFO: the deltas that were received and not yet applied, in order of arrival.
+"""DeltaFIFO: client-go's queue between the reflector and the store.
 
-DeltaFIFO is client-go's queue between the reflector and the store. Per key the queue keeps what
-client-go's keeps: lookup, no two deletions in a row, no deletion of an unknown object. Across keys
-it pops in order of arrival, as client-go does since 1.36 (its RealFIFO): only so is the cache a
-true past state of the server at every moment. A whole new state and a bookmark are entries too, so
-that no delta overtakes them. A ``Resync`` entry serves stores of a program's own; the informers of
-this library resync in the mailboxes.
+Per key the queue keeps what client-go's keeps: lookup, no two deletions in a row, no deletion of an
+unknown object. Across keys it pops in order of arrival, as client-go's RealFIFO does since 1.36:
+only so is the cache a true past state of the server at every moment. A whole new state and a
+bookmark are entries too, so that no delta overtakes them.
 
 The queue never waits: the producer reads ``full``, and the consumer gets ``None`` from an empty
-queue. Waiting and waking up belong to the runtime.
+queue.
 """
 
 from __future__ import annotations
@@ -52,10 +50,9 @@ class DeltaFIFO:
         """Make an empty queue.
 
         Args:
-            known: the keys in the store behind the queue. With ``known``, the deletion of an
-                object that is neither known nor queued is dropped. Pass ``known`` only for a store
-                that applies an entry before anything more is queued: a store that stages a whole
-                state in steps doesn't know meanwhile which objects it will hold.
+            known: the keys in the store behind the queue. The deletion of an object that is neither
+                known nor queued is dropped. Pass ``known`` only for a store that applies an entry
+                before anything more is queued, which one that stages whole states in steps doesn't.
             high_mark: the number of entries at which the queue is ``full``.
             high_bytes: the bytes of JSON at which the queue is ``full``.
         """
@@ -63,12 +60,11 @@ class DeltaFIFO:
         self._high_mark = high_mark
         self._high_bytes = high_bytes
         self.entries: deque[QueueEntry] = deque()
-        """The entries. To be read only. An attribute because it is read for every batch."""
+        """The entries, to be read only. An attribute because it is read for every batch."""
         self._latest_deltas: dict[ObjectKey, Delta] = {}
         """The last delta of each object among the indexed entries."""
         self._indexed = 0
-        """The number of oldest entries that are indexed. Only a deletion needs the index, so a
-        queue without deletions indexes nothing."""
+        """The number of oldest entries that are indexed; zero until a deletion needs the index."""
         self._bytes = 0
         self._queued_replaces = 0
         self._replace_in_progress = False
@@ -94,11 +90,7 @@ class DeltaFIFO:
         self.extend((delta,))
 
     def extend(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Queue changes and bookmarks in their order, except for redundant deletions.
-
-        Returns:
-            True if the queue is ``full`` afterwards.
-        """
+        """Queue changes and bookmarks, but no redundant deletion; return True if ``full`` then."""
         append = self.entries.append
         for entry in entries:
             if isinstance(entry, Bookmark):
@@ -122,8 +114,7 @@ class DeltaFIFO:
         gained: HashRanges | None = None,
         restored: bool = False,
     ) -> None:
-        """Queue a whole new state. The indexer finds the vanished objects when it applies the
-        state.
+        """Queue a whole new state. Vanished objects are found when it is applied.
 
         Args:
             objects: all objects that exist.
@@ -150,14 +141,7 @@ class DeltaFIFO:
         *,
         scope: str | None = None,
     ) -> None:
-        """Queue the state of shards that were gained, which leaves the cached objects as they are.
-
-        Args:
-            objects: all objects of these shards.
-            resource_version: the version of this state.
-            gained: the shards. The objects are delivered as initial ones.
-            scope: as for ``replace``.
-        """
+        """Queue all objects of gained shards, to add to the cached ones as initial objects."""
         self._push_state(
             Replaced(objects, resource_version, scope=scope, gained=gained, extends=True)
         )
@@ -177,11 +161,7 @@ class DeltaFIFO:
         self.entries.extend(corrections)
 
     def resync(self) -> None:
-        """Queue a resync, unless one is queued already.
-
-        The library's own resyncs don't pass the queue. The method is for programs with a store of
-        their own.
-        """
+        """Queue a resync, unless one is queued, for a store of your own; informers don't use it."""
         if not any(isinstance(entry, Resync) for entry in self.entries):
             self.entries.append(Resync())
 
@@ -206,7 +186,6 @@ class DeltaFIFO:
         )
 
     def _index_entries(self) -> None:
-        """Index the entries that were queued since the last call, so that each is read once."""
         found: dict[ObjectKey, Delta] = {}
         for entry in islice(reversed(self.entries), len(self.entries) - self._indexed):
             if isinstance(entry, Delta):
@@ -219,8 +198,7 @@ class DeltaFIFO:
     def pop(self) -> QueueEntry | None:
         """Remove and return the oldest entry; ``None`` if the queue is empty.
 
-        The call also acknowledges that the previous entry was applied: a whole state is applied in
-        steps, and until the last step the store behind the queue holds the previous state.
+        The call also acknowledges that the previous entry was applied completely, in all its steps.
         """
         self._replace_in_progress = False
         if not self.entries:
@@ -259,9 +237,7 @@ class DeltaFIFO:
 
     @property
     def size(self) -> int:
-        """Bytes of JSON in queued deltas. The objects of whole states, which move to the cache,
-        don't count.
-        """
+        """Bytes of JSON in queued deltas; whole states, which move to the cache, don't count."""
         return self._bytes
 
     def __len__(self) -> int:

@@ -1,14 +1,9 @@
-"""The indexer: the cache's only writer.
+"""The indexer: the cache's only writer. It applies queue entries and returns the events.
 
-The indexer applies the entries of the queue and returns the events for the listeners. Whether a
-change is an addition or an update depends on the cached state, not on the server's word for it
-(client-go's ``processDeltas``), with two differences: a re-created object is a deletion and an
-addition, never an update across uids; and a state that is already cached is no event.
-
-A relist is staged beside the live state in steps of a size that the caller chooses, and installed
-in one step. The old state is freed in steps, too.
-
-An object is unchanged if its version and its content are (``comparison``).
+Whether a change is an addition or an update depends on the cached state, not on the server's word
+for it (client-go's ``processDeltas``), with two differences: a re-created object is a deletion and
+an addition, never an update across uids; and a state that is already cached is no event. A relist
+is staged beside the live state in steps, and installed in one step.
 """
 
 from __future__ import annotations
@@ -77,30 +72,26 @@ class Indexer:
 
         Args:
             indexers: index functions by index name.
-            view: converts stored objects to what programs and index functions see; ``None`` if
-                they see stored objects.
+            view: converts stored objects to what programs and index functions see, if they differ.
 
         Raises:
             UsageError: an index function reads JSON that isn't kept.
         """
         self.view = view
-        """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
         self.state = CacheState()
         """The current state. A reader picks it up once for each read."""
         self.rejected: dict[ObjectKey, Exception] = {}
-        """Errors by key of the objects whose newest version was rejected, because the model, the
-        transform or an index function raised. The previous version stays cached."""
+        """Errors by key of objects whose newest version was rejected. The previous one stays."""
         self._staged: CacheState | None = None
         self.extended_to = ""
-        """The newest version of the state of shards that were gained; the watch may be behind it.
-        Empty if no shard was gained since the last whole state."""
+        """The newest version of the state of shards that were gained since the last whole state, or
+        empty. The watch may be behind it."""
         self.guards: list[RepairGuard] = []
-        """The guards of the verifications under way that may repair the cache."""
+        """The guards of running verifications that may repair the cache."""
         self.add_indexers(indexers or {})
 
     @property
     def states(self) -> tuple[CacheState, ...]:
-        """The current state, and the staged state if there is one."""
         return (self.state,) if self._staged is None else (self.state, self._staged)
 
     def add_indexers(self, indexers: Mapping[str, IndexFunction[Any]]) -> None:
@@ -144,11 +135,7 @@ class Indexer:
         return None if index is None else IndexBuild(index, lambda: self.states)
 
     def new_index(self, name: str, function: IndexFunction[Any]) -> Index | None:
-        """Return an index without objects; ``None`` if the cache has this index already.
-
-        Raises:
-            UsageError: as of ``build_index``.
-        """
+        """Return an index without objects, or ``None``; as ``build_index``."""
         return self._make_index(name, function) if self._is_new(name, function) else None
 
     @property
@@ -156,7 +143,6 @@ class Indexer:
         return bool(self.state.objects or self.state.synced or self._staged is not None)
 
     def _is_new(self, name: str, function: IndexFunction[Any]) -> bool:
-        """Return True if the index is new; raise if another function has its name."""
         known = self.state.indexes.get(name)
         if known is not None and known.function != function:  # two bound methods may be equal
             raise UsageError(f"there is an index {name!r} already, with another function")
@@ -173,18 +159,14 @@ class Indexer:
         return cached is obj or (cached is not None and cached.uid == obj.uid)
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
-        """Return the cached object if it equals ``obj`` in version and content, else ``obj``.
-
-        So a relist doesn't hold unchanged objects twice.
-        """
+        """Return the cached object if it equals ``obj``, so that a relist holds no copy of it."""
         cached = self.state.objects.get(obj.key)
         return cached if cached is not None and is_same_content(cached, obj) else obj
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append its events.
 
-        Returns:
-            The error that rejected the object, whose cached version stays; ``None`` otherwise.
+        Returns the error that rejected the object, whose cached version stays; ``None`` otherwise.
         """
         state, obj = self.state, delta.obj
         old = state.objects.get(obj.key)
@@ -216,11 +198,7 @@ class Indexer:
         return None
 
     def _is_predecessor(self, obj: KubeObject, cached: KubeObject) -> bool:
-        """Return True if ``cached`` was created under the name of ``obj`` after this change.
-
-        The name of an object that the watch has not shown as deleted may belong to an object of a
-        gained shard, whose state is newer than the watch.
-        """
+        """Return True if ``cached``, of a gained shard, is newer than this change of its name."""
         return (
             bool(self.extended_to)
             and obj.uid != cached.uid
@@ -256,12 +234,9 @@ class Indexer:
             events.append(Deleted(obj, "deleted", old))
 
     def correct(self, correction: Correction, events: list[Event]) -> Exception | None:
-        """Apply a correction, unless the object has changed since the comparison.
+        """Apply a correction, unless the object has changed since; the applied version stays.
 
-        The applied version stays: a correction belongs to a state that was applied before.
-
-        Returns:
-            The error that rejected the server's object; ``None`` otherwise.
+        Returns the error that rejected the server's object; ``None`` otherwise.
         """
         guard, old, obj = correction.guard, correction.cached, correction.obj
         guard.pending -= 1
@@ -326,7 +301,6 @@ class StagedReplacement:
     """
 
     def __init__(self, indexer: Indexer, replaced: Replaced, staged: CacheState) -> None:
-        """Stage ``replaced`` in the empty ``staged``, beside the current state of ``indexer``."""
         self._indexer, self._replaced = indexer, replaced
         self._old = old = indexer.state
         self._new = staged
@@ -355,11 +329,7 @@ class StagedReplacement:
         return len(list(islice(self._steps, n))) < n
 
     def commit(self) -> ChunkedList[Event]:
-        """Install the new state in one step.
-
-        Returns:
-            The events for listeners: deletions, then the rest in the order of the list.
-        """
+        """Install the new state in one step. Return the deletions, then the rest in list order."""
         self._indexer.install(self._new, self._rejected)
         if self._replaced.retained is None:
             replaced = self._replaced
@@ -402,7 +372,6 @@ class StagedReplacement:
         self._rejected = {key: errors[key] for key in errors if key in new or key not in old}
 
     def _is_gained(self, obj: KubeObject) -> bool:
-        """Return True if this new object is of a shard that the cache has never held."""
         gained = self._replaced.gained
         return gained is not None and gained.has(obj.uid, obj.key.namespace)
 
@@ -456,10 +425,7 @@ class StagedReplacement:
         self._rejected.pop(key, None)
 
     def _discard_repeated(self) -> Iterator[None]:
-        """Discard the changes of earlier items, all in one pass at the end.
-
-        A pass for each of them would take quadratic time if a list names every object twice.
-        """
+        """Discard all changes of earlier items in one pass; a pass for each would be quadratic."""
         number, chunks = 0, deque(self._changes.chunks)
         self._changes = ChunkedList[Event]()
         while chunks:
@@ -470,11 +436,7 @@ class StagedReplacement:
                 yield
 
     def _free(self) -> Iterator[None]:
-        """Free the old state in steps.
-
-        Readers may still use the old state, so it isn't emptied itself. Lists keep alive what it
-        refers to, and these lists are emptied in steps.
-        """
+        """Free the old state in steps without emptying it: readers may still use it."""
         old, self._old = self._old, self._new
         to_free: list[list[Any]] = [chunks_of(self._replaced.objects)]
         self._replaced = Replaced((), self._new.resource_version)

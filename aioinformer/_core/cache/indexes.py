@@ -1,12 +1,8 @@
 """Label indexes, and the construction of an index over a cache that is in use.
 
-``indexers={"labels": label_index("app")}``: ``lister.list(labels="app=shop")`` then reads only the
-objects with that label instead of all objects.
-
-``IndexBuild`` builds an index in steps beside the existing indexes. Meanwhile every change is filed
-in the growing index, too (``CacheState.building``), so that nothing is missing at the end. If a new
-state is staged or installed meanwhile, the index is built over that state as well. An index
-function that raises ends the build; the cache and its other indexes are not affected.
+``IndexBuild`` builds an index in steps beside the existing ones. Meanwhile every change is filed in
+the growing index, too (``CacheState.building``). If a new state is staged or installed, the index
+is built over that state as well. An index function that raises ends the build and nothing else.
 """
 
 from __future__ import annotations
@@ -24,8 +20,7 @@ from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import IndexFailed, UsageError
 
 CACHE_SIZE = 256
-"""Label indexes that are remembered. Equal keys must give the same function, because two parts of
-a program may request one informer with the same index."""
+"""Label indexes that are remembered: two requests for one informer need the same function."""
 
 
 class LabelIndex(Struct, NeedsJson, frozen=True):
@@ -35,11 +30,7 @@ class LabelIndex(Struct, NeedsJson, frozen=True):
     """The keys of the labels to index; empty for all labels."""
 
     def __call__(self, obj: KubeObject) -> tuple[str, ...]:
-        """Return the index values of ``obj``.
-
-        Raises:
-            ObjectDecodeError: the labels can't be read.
-        """
+        """Return the index values of ``obj``; raise ``ObjectDecodeError`` for invalid labels."""
         labels = obj.labels
         return tuple(self.value(key, labels[key]) for key in self.keys or labels if key in labels)
 
@@ -60,9 +51,9 @@ def label_index(*keys: str) -> LabelIndex:
     """Return an index function by labels, which makes selectors with ``=``, ``==`` or ``in`` fast.
 
     Args:
-        keys: the keys of the labels to index; without any, all labels are indexed. That serves many
-            selectors, but each label of each object costs about 100 bytes, and each change has to
-            read the old labels, too.
+        keys: the labels to index; without any, all labels. That serves many selectors, but each
+            label of each object costs about 100 bytes, and each change has to read the old labels,
+            too.
     """
     return _cached_label_index(tuple(sorted(set(keys))))
 
@@ -79,12 +70,7 @@ class IndexBuild:
     """
 
     def __init__(self, index: Index, states: Callable[[], Iterable[CacheState]]) -> None:
-        """Begin the build.
-
-        Args:
-            index: the index, without objects.
-            states: returns the current state, and the staged state if there is one.
-        """
+        """Build ``index`` over ``states()``: the current state, and the staged one if it exists."""
         self.name = index.name
         self._index = index
         self._states = states
@@ -107,11 +93,7 @@ class IndexBuild:
         return done
 
     def commit(self) -> None:
-        """Make the index visible, unless the same index was added meanwhile.
-
-        Raises:
-            UsageError: the name was taken by another function meanwhile.
-        """
+        """Make the index visible, unless it exists; raise ``UsageError`` if its name is taken."""
         states = list(self._states())
         known = [state.indexes[self.name] for state in states if self.name in state.indexes]
         if any(index.function != self._index.function for index in known):

@@ -1,14 +1,9 @@
 """Reads of the cache.
 
-A ``Lister`` can't change the cache, and the objects that it returns can't be changed either. Each
-read picks up the state once and copies its result in one step, so that reads are exact in any
+Each read picks up the state once and copies its result in one step, so that reads are exact in any
 thread while the event loop goes on writing. A read shows the cache, or one index, at one moment; in
-a thread, the next read may show a later moment.
-
-A cached state is a past state of the server. No maximum age is promised.
-
-A scan yields to the event loop, which the core doesn't know. The owner of a lister therefore passes
-the function that starts a scan.
+a thread, the next read may show a later moment. A cached state is a past state of the server. No
+maximum age is promised.
 """
 
 from __future__ import annotations
@@ -37,7 +32,7 @@ _List = list
 
 
 class StartScan(Protocol):
-    """A function that iterates over the results of a search, and yields to the event loop."""
+    """Iterates over the results of a search, and yields to the event loop."""
 
     def __call__(self, search: Search[S], /) -> AsyncIterator[S]:
         """Start to iterate; raise ``UsageError`` without a running event loop."""
@@ -79,7 +74,7 @@ class Lister(Generic[T]):
 
     @property
     def unsynced(self) -> Self:
-        """A lister that also reads the incomplete cache, before the initial list is complete."""
+        """A lister that also reads the cache before the initial list is complete."""
         return type(self)(
             self._indexer,
             self._resource,
@@ -99,8 +94,8 @@ class Lister(Generic[T]):
         """Return the object of that key, or ``None``.
 
         Args:
-            key: an ``ObjectKey``, ``"namespace/name"``, or a name alone if the namespace is
-                known: given here, the only one that is cached, or none at all.
+            key: an ``ObjectKey``, ``"namespace/name"``, or a name alone if the namespace is known:
+                given here, the only one that is cached, or none at all.
             namespace: the object's namespace.
 
         Raises:
@@ -130,11 +125,7 @@ class Lister(Generic[T]):
         return converted
 
     def key(self, key: ObjectKey | str, *, namespace: str | None = None) -> ObjectKey:
-        """Return the key that ``get`` would look up.
-
-        Raises:
-            UsageError: a name alone is ambiguous here.
-        """
+        """Return the key that ``get`` would look up; raise ``UsageError`` for an ambiguous name."""
         if isinstance(key, ObjectKey):
             return key
         if "/" in key:
@@ -174,19 +165,18 @@ class Lister(Generic[T]):
             labels: a label selector.
             namespace: selects the objects in this namespace; none if there is no such namespace.
             fields: a field selector, of any paths. Values are compared as a server prints them; an
-                absent value is empty (for some, a server has a default: ``false``, ``0``). A
-                misspelt path is absent from every object, and so selects nothing.
+                absent value is empty (for some, a server has a default: ``false``, ``0``), and so
+                is every value of a misspelt path.
             where: a predicate, or a function that returns true for selected objects.
 
         Raises:
             NotSynced: the initial list is not complete yet.
             InvalidSelector: ``labels`` or ``fields`` don't parse.
-            InvalidPath: ``fields`` contains something that is no path.
-            UsageError: the informer has a ``model=``, and so no JSON for selectors or predicates
-                to read: use ``where=``, or an index of what the model declares.
-            ObjectDecodeError: the labels or fields of an object can't be read, so that the result
-                would be wrong with or without the object. A ``label_index`` rejects such an object
-                before it is cached, so that reads don't meet it.
+            InvalidPath: ``fields`` contains an invalid path.
+            UsageError: the informer has a ``model=``, and so no JSON for selectors or predicates to
+                read: use ``where=``, or an index of what the model declares.
+            ObjectDecodeError: the labels or fields of an object can't be read. A ``label_index``
+                rejects such an object before it is cached, so that reads don't meet it.
         """
         return self._search(namespace, labels, fields, where).all()
 
@@ -201,8 +191,8 @@ class Lister(Generic[T]):
     ) -> AsyncIterator[T]:
         """Return what ``list`` does, found in steps: ``async for obj in lister.scan(labels=...)``.
 
-        The scan reads the state at the moment of this call, whatever changes meanwhile. A scan can
-        be iterated once, and left at any time. Arguments and errors are those of ``list``.
+        The scan reads the state at the moment of this call. It can be iterated once, and left at
+        any time. Arguments and errors are those of ``list``.
 
         Raises:
             UsageError: called without a running event loop, or the lister belongs to no informer.
@@ -237,9 +227,7 @@ class Lister(Generic[T]):
         fields: FieldChoice = None,
         where: Where[T] | None = None,
     ) -> int:
-        """Return the number of objects that ``list`` would return; arguments and errors are the
-        same.
-        """
+        """Return the number of objects that ``list`` would return; it raises the same errors."""
         return len(self.list(labels=labels, namespace=namespace, fields=fields, where=where))
 
     # -- indexes ---------------------------------------------------------------------------------
@@ -254,7 +242,7 @@ class Lister(Generic[T]):
 
         Raises:
             NotSynced: the initial list is not complete yet.
-            UsageError: there is no index of that name.
+            UsageError: no index has that name.
         """
         return self._convert_all([*self._find_index(index).buckets.get(value, {}).values()])
 
@@ -265,9 +253,8 @@ class Lister(Generic[T]):
         caller's thread.
 
         Raises:
-            NotSynced: the initial list is not complete yet.
-            UsageError: there is no index of that name.
-            IndexFailed: the index function raised at ``obj``.
+            IndexFailed: the index function raised at ``obj``. Other errors are those of
+                ``by_index``.
         """
         found = self._find_index(index)
         try:

@@ -1,7 +1,6 @@
 """An estimate of the memory that a cache takes, without a walk over its objects.
 
-The bytes of JSON are counted as objects come and go. The rest differs by an object's name, and by
-the place of its uid and version; a few objects stand for all. Python knows the size of a dict.
+The bytes of JSON are counted as objects come and go; the rest is computed from a few objects.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, is_pack
 
 
 def _allocate(size: int) -> int:
-    """Return the bytes that Python's allocator takes for ``size`` bytes."""
     return (size + 15) // 16 * 16
 
 
@@ -32,18 +30,16 @@ EVENT_BYTES = 64
 DECODED_FACTOR = 6
 """Bytes of a decoded body for each byte of its JSON."""
 SAMPLED = 64
-"""Objects and buckets whose sizes stand for those of the others. Half of the objects are the first
-of the cache, mostly as the list has brought them, and half the last ones."""
+"""Objects whose sizes stand for all: half are the first of the cache, half the last; or buckets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheMemory:
     """An estimate of the bytes that an informer takes, as ``SharedInformer.memory()`` returns it.
 
-    ``json_bytes`` is exact. The sum is within a tenth of what the cache allocates. The results of
-    ``model=`` and ``convert=`` are left out, since only their program knows their sizes, and so is
-    the memory that Python keeps free for later. No number is promised to stay the same between
-    versions.
+    ``json_bytes`` is exact. The sum is within a tenth of what the cache allocates, without the
+    results of ``model=`` and ``convert=``, whose sizes only their program knows, and without the
+    memory that Python keeps free. No number is promised to stay the same between versions.
 
     Example::
 
@@ -60,8 +56,7 @@ class CacheMemory:
     open_bytes: int
     """Bytes of the decoded bodies that are kept, of this informer's objects."""
     pending_bytes: int
-    """Bytes of what waits: deltas in the queue, and events in the mailboxes of listeners, each with
-    the previous state of its object."""
+    """Bytes of queued deltas, and of pending events with the objects' previous states."""
 
     @property
     def total(self) -> int:
@@ -79,15 +74,11 @@ class CacheMemory:
         pending: int,
         queued_bytes: int,
     ) -> CacheMemory:
-        """Return the estimate.
+        """Return the estimate for ``objects`` with ``json_bytes`` of JSON.
 
-        Args:
-            objects: the number of cached objects.
-            json_bytes: bytes of their JSON.
-            overhead_bytes: the sum of ``estimate_overhead`` and ``estimate_index``.
-            opened: bytes of JSON of each object whose decoded body is kept.
-            pending: the number of events in mailboxes.
-            queued_bytes: bytes of JSON in the queue.
+        ``overhead_bytes`` is the sum of ``estimate_overhead`` and ``estimate_index``, ``opened``
+        the bytes of JSON of each kept decoded body, ``pending`` the number of pending events,
+        ``queued_bytes`` the bytes of JSON in the queue.
         """
         each = json_bytes // objects if objects else 0
         return cls(

@@ -1,13 +1,8 @@
 """The cache of several scopes: one ``Indexer`` for each namespace, read as one cache.
 
-A relist of a namespace replaces that namespace's objects only, costs nothing for the others, and
-becomes visible in one step. So every namespace has its own indexer, with its own resourceVersion,
-indexes and rejected objects. Changes find their indexer by the namespace in their key; whole states
-and bookmarks carry it as their ``scope``.
-
-The indexer of a namespace exists from its first whole state on. The cache is synced once it has the
-first state of every namespace that it waits for. Namespaces come and go afterwards without changing
-that.
+A relist of a namespace replaces that namespace's objects only, in one step. Changes find their
+indexer by the namespace in their key; whole states and bookmarks carry it as their ``scope``. The
+indexer of a namespace exists from its first whole state on. ``protocols`` describes the methods.
 """
 
 from __future__ import annotations
@@ -43,18 +38,13 @@ class PartitionedState:
     """
 
     def __init__(self, template: Indexer) -> None:
-        """Make the state of a cache without namespaces.
-
-        Args:
-            template: an indexer without objects, with the indexes of every part.
-        """
+        """Make a state without namespaces; ``template`` is an empty indexer with all indexes."""
         self.scopes: set[str] = set()
         """The namespaces that the cache is to hold."""
         self.synced = False
         """True once the cache had the first state of each namespace that it waits for."""
         self._template = template
         self.objects = _PartitionedObjects()
-        """The objects of all namespaces."""
 
     @property
     def parts(self) -> Mapping[str, Indexer]:
@@ -67,7 +57,6 @@ class PartitionedState:
 
     @property
     def indexes(self) -> Mapping[str, _PartitionedIndex]:
-        """The indexes over all namespaces, by name."""
         parts = [part.state for part in self.parts.values()]
         return {
             name: _PartitionedIndex(
@@ -83,12 +72,10 @@ class PartitionedState:
 
     @property
     def json_bytes(self) -> int:
-        """Bytes of JSON of all objects."""
         return sum(part.state.json_bytes for part in self.parts.values())
 
     @property
     def overhead_bytes(self) -> int:
-        """An estimate of the bytes of everything but the JSON."""
         return sum(part.state.overhead_bytes for part in self.parts.values())
 
     def part_of(self, key: ObjectKey) -> CacheState | None:
@@ -99,14 +86,12 @@ class PartitionedState:
         return _UNREAD if part is None else part.state
 
     def candidates(self, namespace: str | None) -> list[KubeObject]:
-        """Return the objects of ``namespace``; all objects for ``None``."""
         if namespace is None:
             return list(self.objects.values())
         part = self.parts.get(namespace)
         return [] if part is None else list(part.state.objects.values())
 
     def copy_objects(self) -> dict[ObjectKey, KubeObject]:
-        """Return a copy of the objects."""
         copied: dict[ObjectKey, KubeObject] = {}
         for part in self.parts.values():
             copied.update(part.state.objects)
@@ -117,14 +102,11 @@ class PartitionedState:
 
 
 class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
-    """The objects of all namespaces."""
-
     def __init__(self) -> None:
         # Not the PartitionedState, which has this mapping: a cycle would keep all objects alive.
         self.parts: Mapping[str, Indexer] = {}
 
     def dicts(self) -> list[dict[ObjectKey, KubeObject]]:
-        """Return the objects of each namespace."""
         return [part.state.objects for part in self.parts.values()]
 
     def __getitem__(self, key: ObjectKey) -> KubeObject:
@@ -134,7 +116,6 @@ class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
         return part.state.objects[key]
 
     def get(self, key: ObjectKey, default: Any = None) -> Any:
-        """Return the object of that key, or ``default``."""
         part = self.parts.get(key.namespace)
         return default if part is None else part.state.objects.get(key, default)
 
@@ -149,7 +130,6 @@ class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
         return sum(map(len, self.dicts()))
 
     def values(self) -> ValuesView[KubeObject]:
-        """Return a view of the objects."""
         return _PartitionedValues(self)
 
 
@@ -165,8 +145,6 @@ class _PartitionedValues(ValuesView[KubeObject]):
 
 
 class _PartitionedIndex:
-    """One index over all namespaces."""
-
     def __init__(self, template: Index, parts: tuple[Index, ...]) -> None:
         self._template = template
         self.buckets: Mapping[str, IndexBucket] = _PartitionedBuckets(parts)
@@ -180,8 +158,6 @@ class _PartitionedIndex:
 
 
 class _PartitionedBuckets(Mapping[str, IndexBucket]):
-    """The buckets of one index over all namespaces."""
-
     def __init__(self, parts: tuple[Index, ...]) -> None:
         self._parts = parts
 
@@ -214,17 +190,8 @@ class PartitionedIndexer:
         *,
         view: ObjectView[Any] | None = None,
     ) -> None:
-        """Make an empty cache without namespaces. The cache is not synced before ``complete``.
-
-        Args:
-            indexers: as for ``Indexer``.
-            view: as for ``Indexer``.
-
-        Raises:
-            UsageError: an index function reads JSON that isn't kept.
-        """
+        """Make an empty cache without namespaces. The cache is not synced before ``complete``."""
         self.view = view
-        """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
         self._template = Indexer(indexers, view=view)
         self.state = PartitionedState(self._template)
         """The state, which is the same object at all times."""
@@ -241,10 +208,9 @@ class PartitionedIndexer:
         self._waiting.add(namespace)
 
     def remove_scope(self, namespace: str) -> None:
-        """Cease to hold a namespace.
-
-        The caller must queue an empty state with the reason ``scope_removed``, which removes the
-        objects, behind everything that was read of the namespace.
+        """Cease to hold a namespace. The caller must queue an empty state with the reason
+        ``scope_removed``, which removes the objects, behind everything that was read of the
+        namespace.
         """
         self.state.scopes.discard(namespace)
         self._removals[namespace] += 1
@@ -292,15 +258,10 @@ class PartitionedIndexer:
     # -- writing -------------------------------------------------------------------------------
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
-        """Apply one change and append its events. Returns the error that rejected the object."""
         part = self.state.parts.get(delta.obj.key.namespace)
         return None if part is None else part.apply(delta, events)
 
     def correct(self, correction: Correction, events: list[Event]) -> Exception | None:
-        """Apply a correction, unless the object has changed since the comparison.
-
-        The removal of a namespace makes the corrections of its objects invalid.
-        """
         part = self.state.parts.get(correction.key.namespace)
         if part is None:
             correction.guard.pending -= 1
@@ -308,13 +269,11 @@ class PartitionedIndexer:
         return part.correct(correction, events)
 
     def bookmark(self, bookmark: Bookmark) -> None:
-        """Move a namespace's applied version on to the bookmark's, unless that is older."""
         part = self.state.parts.get(bookmark.scope or "")
         if part is not None:
             part.bookmark(bookmark)
 
     def confirm_restored(self, confirmed: Confirmed) -> None:
-        """Record that the server has confirmed the restored state of a namespace."""
         namespace = confirmed.scope or ""
         part = self.state.parts.get(namespace)
         if part is not None and not self._removals[namespace]:
@@ -323,11 +282,9 @@ class PartitionedIndexer:
             self._update_synced()
 
     def scope_states(self) -> Mapping[str, CacheState]:
-        """Return the state of each namespace."""
         return {namespace: part.state for namespace, part in self.state.parts.items()}
 
     def replace(self, replaced: Replaced) -> PartitionReplacement:
-        """Begin to replace the whole state of a namespace."""
         part = self._get_or_create(replaced.scope or "")
         return PartitionReplacement(
             part.replace(replaced), lambda: self.finish_replacement(replaced.without_objects())
@@ -337,42 +294,28 @@ class PartitionedIndexer:
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """Errors by key of the objects whose newest version was rejected."""
         merged: dict[ObjectKey, Exception] = {}
         for part in self.state.parts.values():
             merged.update(part.rejected)
         return merged
 
     def holds(self, obj: KubeObject) -> bool:
-        """Return True if this object, by uid, is still cached in any version."""
         part = self.state.parts.get(obj.key.namespace)
         return part is not None and part.holds(obj)
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
-        """Return the cached object if it equals ``obj`` in version and content, else ``obj``."""
         part = self.state.parts.get(obj.key.namespace)
         return obj if part is None else part.deduplicate(obj)
 
     # -- indexes -------------------------------------------------------------------------------
 
     def add_indexers(self, indexers: Mapping[str, IndexFunction[Any]]) -> None:
-        """Add indexes to an empty cache. Adding a function again under its name is no error.
-
-        Raises:
-            UsageError: a name is taken by another function, objects are cached already, or a
-                function reads JSON that isn't kept.
-        """
         # The namespaces first: they know if objects are cached, and all of them have equal indexes.
         for part in self.state.parts.values():
             part.add_indexers(indexers)
         self._template.add_indexers(indexers)
 
     def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
-        """Begin to build an index over the cached objects; return ``None`` if it exists already.
-
-        Raises:
-            UsageError: the name is taken by another function, or it reads JSON that isn't kept.
-        """
         index = self._template.new_index(name, function)
         return None if index is None else IndexBuild(index, self._all_states)
 
@@ -389,26 +332,21 @@ class PartitionReplacement:
     """A relist of one namespace, staged in steps as a ``StagedReplacement`` is."""
 
     def __init__(self, staged: StagedReplacement, on_commit: Callable[[], None]) -> None:
-        """Wrap the replacement of a part; ``on_commit`` is called once it is installed."""
         self._staged = staged
         self._on_commit = on_commit
 
     @property
     def initial(self) -> bool:
-        """True if this is the first state of its namespace."""
         return self._staged.initial
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """The errors of rejected objects by key; only the first error has its traceback."""
         return self._staged.rejected
 
     def step(self, n: int) -> bool:
-        """Handle about ``n`` objects; return True if that was all."""
         return self._staged.step(n)
 
     def commit(self) -> ChunkedList[Event]:
-        """Install the new state in one step, and return the events for listeners."""
         events = self._staged.commit()
         self._on_commit()
         return events

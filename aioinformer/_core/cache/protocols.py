@@ -20,20 +20,13 @@ class ReadableIndex(Protocol):
     """An index as readers see it."""
 
     @property
-    def function(self) -> IndexFunction[Any]:
-        """The index function."""
-        ...
+    def function(self) -> IndexFunction[Any]: ...
 
     @property
-    def buckets(self) -> Mapping[str, IndexBucket]:
-        """The objects under each value."""
-        ...
+    def buckets(self) -> Mapping[str, IndexBucket]: ...
 
     def call_function(self, obj: Any) -> IndexValues:
-        """Return the values for the function's argument.
-
-        Exceptions of the function pass through.
-        """
+        """Return the values for the function's argument. Its exceptions pass through."""
         ...
 
 
@@ -41,14 +34,10 @@ class ReadableState(Protocol):
     """The state of a cache as readers see it."""
 
     @property
-    def objects(self) -> Mapping[ObjectKey, KubeObject]:
-        """The cached objects."""
-        ...
+    def objects(self) -> Mapping[ObjectKey, KubeObject]: ...
 
     @property
-    def indexes(self) -> Mapping[str, ReadableIndex]:
-        """The indexes by name."""
-        ...
+    def indexes(self) -> Mapping[str, ReadableIndex]: ...
 
     @property
     def resource_version(self) -> str:
@@ -71,20 +60,14 @@ class ReadableState(Protocol):
         ...
 
     def part_of(self, key: ObjectKey) -> CacheState | None:
-        """Return the state of the scope that an object with this key is in.
-
-        Returns:
-            ``None`` if the cache has no such scope.
-        """
+        """Return the state of the scope of this key; ``None`` if the cache has no such scope."""
         ...
 
     def candidates(self, namespace: str | None) -> list[KubeObject]:
         """Return all objects that may be in ``namespace``, and perhaps others."""
         ...
 
-    def copy_objects(self) -> Mapping[ObjectKey, KubeObject]:
-        """Return a copy of the objects."""
-        ...
+    def copy_objects(self) -> Mapping[ObjectKey, KubeObject]: ...
 
 
 class Replacement(Protocol):

@@ -1,10 +1,8 @@
-"""Queries of the cache: a namespace, selectors and a predicate, answered by the cheapest index.
+"""Queries of the cache, answered by the cheapest index.
 
-A ``Query`` is parsed once. If an index answers a part of the query, only the objects in the index's
-buckets are read: a ``label_index`` serves ``app=shop`` and ``app in (shop, cart)``, and an index
-made with ``field(path)`` serves a namespace or a field selector. Of several indexes the one with
-the fewest objects is used. A ``Search`` applies the rest of the query to each object, all at once
-or in steps.
+If an index answers a part of the query, only the objects in its buckets are read: a ``label_index``
+serves ``app=shop`` and ``app in (shop, cart)``, an index made with ``field(path)`` a namespace or a
+field selector. Of several indexes the one with the fewest objects is used.
 """
 
 from __future__ import annotations
@@ -37,19 +35,18 @@ LabelChoice: TypeAlias = LabelSelector | str | LabelMapping | None
 FieldChoice: TypeAlias = FieldSelector | str | Mapping[str, str] | None
 """A field selector, or a text or mapping to parse as one."""
 Where: TypeAlias = Callable[[T], object] | NeedsJson
-"""A condition that selected objects fulfil: a function of an object as the lister returns it, or a
-predicate or ``field``, which read the stored object."""
+"""A function of an object as the lister returns it, or one that reads the stored object."""
 
 _Test: TypeAlias = Callable[[KubeObject], object]
 
 PARSE_CACHE_SIZE = 256
-"""Parsed selectors that are remembered: a program has few, and parsing one takes 20 µs."""
+"""Parsed selectors that are remembered; parsing one takes 20 µs."""
 
 NAMESPACE = "metadata.namespace"
 
 
 class Query(Struct, frozen=True):
-    """A selection of the cached objects."""
+    """A selection of the cached objects, parsed once."""
 
     namespace: str | None = None
     labels: LabelSelector = field(default_factory=LabelSelector)
@@ -72,9 +69,8 @@ class Query(Struct, frozen=True):
 
         Raises:
             InvalidSelector: ``labels`` or ``fields`` don't parse.
-            InvalidPath: ``fields`` names something that is no path.
-            TypeError: ``where`` is no function; or it is async: its coroutine would be true for
-                every object.
+            InvalidPath: ``fields`` names an invalid path.
+            TypeError: ``where`` is no plain function; the coroutine of an async one is always true.
             UsageError: the query reads JSON that isn't kept.
         """
         if where is not None:
@@ -92,7 +88,6 @@ class Query(Struct, frozen=True):
         return query
 
     def _require_json(self, view: ObjectView[Any]) -> None:
-        """Raise ``UsageError`` if the query reads JSON that isn't kept."""
         if self.labels:
             view.require_json(f"the label selector {str(self.labels)!r} reads")
         if self.fields and _field_reader(self.fields).needs_bytes:
@@ -101,15 +96,11 @@ class Query(Struct, frozen=True):
             view.adapter_for(self.where, "where:")
 
     def matches(self) -> Callable[[KubeObject], bool]:
-        """Return a function that is true for stored objects that the query selects.
-
-        ``where`` is left out.
-        """
+        """Return the test of stored objects, without ``where``."""
         tests = tuple(self._object_tests())
         return lambda obj: all(test(obj) for test in tests)
 
     def search(self, state: ReadableState) -> Search[Any]:
-        """Return a search of ``state`` as it is now."""
         lookups = list(self._index_candidates(state))
         if not lookups:
             return self._search(state.candidates(self.namespace))
@@ -138,9 +129,7 @@ class Query(Struct, frozen=True):
                         yield _IndexLookup.of(index, [value])
 
     def _required_values(self) -> Iterator[tuple[str, str]]:
-        """Return the paths that must have a value. An absent value counts as empty, and is in no
-        index.
-        """
+        """Return the paths that must have a value. An absent value counts as empty, not indexed."""
         if self.namespace:
             yield NAMESPACE, self.namespace
         for each in self.fields.requirements:
@@ -150,7 +139,6 @@ class Query(Struct, frozen=True):
     # -- tests -----------------------------------------------------------------------------------
 
     def _object_tests(self, where: _Test | None = None) -> Iterator[_Test]:
-        """Return the tests of stored objects."""
         namespace, labels = self.namespace, self.labels
         if namespace is not None:
             yield lambda obj: obj.key.namespace == namespace
@@ -181,11 +169,7 @@ class _IndexLookup(Struct, frozen=True):
         return sum(map(len, self.buckets))
 
     def objects(self) -> list[KubeObject]:
-        """Return the objects in the buckets, each once.
-
-        Each bucket is copied in one step. In another thread an object may move between two copies:
-        then the result has its later version.
-        """
+        """Return the objects in the buckets, each once, in its latest copied version."""
         if len(self.buckets) == 1:
             return list(self.buckets[0].values())
         merged: IndexBucket = {}
@@ -207,14 +191,6 @@ class Search(Generic[T]):
         view: ObjectView[T] | None = None,
         where: Callable[[T], object] | None = None,
     ) -> None:
-        """Begin a search.
-
-        Args:
-            objects: the objects to search; the search owns this list.
-            tests: conditions on the stored object, all of which must be true.
-            view: converts stored objects; ``None`` to return them as they are.
-            where: a condition on the converted object.
-        """
         self._objects = objects
         self._tests = tests
         self._view = view
@@ -223,7 +199,7 @@ class Search(Generic[T]):
 
     @property
     def is_fast(self) -> bool:
-        """True if converting the selected objects takes no time worth measuring."""
+        """True if the conversion of the selected objects takes no time worth measuring."""
         return self._view is None or self._view.is_fast
 
     @property
@@ -258,22 +234,14 @@ class Search(Generic[T]):
 
 
 def label_selector(choice: LabelChoice) -> LabelSelector:
-    """Return the selector of a choice; ``None`` selects everything.
-
-    Raises:
-        InvalidSelector: the text or mapping doesn't parse.
-    """
+    """Return the selector of a choice; ``None`` selects everything. Raises ``InvalidSelector``."""
     if isinstance(choice, LabelSelector):
         return choice
     return _parse_labels(choice) if isinstance(choice, str) else LabelSelector.parse(choice)
 
 
 def field_selector(choice: FieldChoice) -> FieldSelector:
-    """Return the selector of a choice; ``None`` selects everything.
-
-    Raises:
-        InvalidSelector: the text or mapping doesn't parse.
-    """
+    """Return the selector of a choice; ``None`` selects everything. Raises ``InvalidSelector``."""
     if isinstance(choice, FieldSelector):
         return choice
     return _parse_fields(choice) if isinstance(choice, str) else FieldSelector.parse(choice)
@@ -289,7 +257,6 @@ def _field_reader(selector: FieldSelector) -> Fields:
 
 
 def _make_field_test(selector: FieldSelector) -> _Test:
-    """Return a test that compares values as a server prints them."""
     read = _field_reader(selector)
 
     def test(obj: KubeObject) -> bool:

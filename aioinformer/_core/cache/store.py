@@ -1,12 +1,9 @@
 """The data of the cache: the objects by key, and the indexes over them.
 
-A ``CacheState`` holds the objects and indexes of one moment. A relist replaces the whole state by
-assigning one attribute, so that a reader that has picked up a state never sees half of a relist,
-not even from another thread.
-
-An index holds the objects themselves, not their keys: a copy of one dict is then a complete and
-exact answer in any thread. With keys, a reader would look up each key in a cache that goes on
-changing, and could find an object that has left the index since.
+A relist replaces the whole ``CacheState`` by assigning one attribute, so that a reader in any
+thread never sees half of a relist. An index holds the objects themselves, not their keys: a copy of
+one dict is then an exact answer in any thread, while a look-up of each key could find an object
+that has left the index since.
 """
 
 from __future__ import annotations
@@ -27,8 +24,8 @@ from aioinformer.errors import IndexFailed, ModelMismatch, ObjectDecodeError, Us
 T = TypeVar("T", default=KubeObject)
 
 IndexFunction: TypeAlias = Callable[[T], Iterable[str] | str | None]
-"""Returns the values under which an object is found: several, one, or none. The function must
-return the same values for the same object every time. The function runs in the event loop."""
+"""Returns the values under which an object is found: several, one, or none; the same values for the
+same object every time. The function runs in the event loop."""
 
 Indexers: TypeAlias = Mapping[str, IndexFunction[T] | NeedsJson]
 """Index functions by index name: functions of objects as programs see them, or functions such as
@@ -78,28 +75,16 @@ class Index:
         function: IndexFunction[Any],
         adapter: Callable[[KubeObject], Any] | None = None,
     ) -> None:
-        """Make an index without objects.
-
-        Args:
-            name: the name of the index.
-            function: returns the values of an object.
-            adapter: makes the function's argument from the cached object; ``None`` to pass the
-                object itself.
-        """
+        """Make an empty index; ``adapter`` makes the function's argument from the cached object."""
         self.name = name
         self.function = function
         self.adapter = adapter
         self.buckets: dict[str, IndexBucket] = {}
-        """The objects under each value."""
         self.single_valued = True
         """True if no object was ever filed under more than one value."""
 
     def values(self, obj: KubeObject) -> IndexValues:
-        """Return the values of a cached object. Exceptions of the function pass through.
-
-        Raises:
-            UsageError: the function raised at a Secret; see ``hide_secret``.
-        """
+        """Return the values of a cached object; pass the errors through ``hide_secret``."""
         adapter = self.adapter
         try:
             return self.call_function(obj if adapter is None else adapter(obj))
@@ -117,8 +102,7 @@ class Index:
 
         Raises:
             TypeError: the function returned something else than text.
-            UsageError: the function raised a BaseException. A CancelledError, for example, would
-                end the task that files the object.
+            UsageError: the function raised a BaseException; a CancelledError would end the task.
         """
         found: Iterable[str] | str | None = None
         try:
@@ -151,9 +135,7 @@ class Index:
         self.move(obj, self.filed_values(old), values)
 
     def move(self, obj: KubeObject, old: IndexValues, new: IndexValues) -> None:
-        """File ``obj`` under the values ``new``, and remove its key from the other values in
-        ``old``.
-        """
+        """File ``obj`` under ``new``, and remove its key from the other values in ``old``."""
         key, buckets = obj.key, self.buckets
         if len(new) > 1:
             self.single_valued = False
@@ -185,7 +167,6 @@ class Index:
             return tuple(value for value, bucket in self.buckets.items() if obj.key in bucket)
 
     def empty_copy(self) -> Index:
-        """Return the same index without objects."""
         return Index(self.name, self.function, self.adapter)
 
 
@@ -209,13 +190,11 @@ class CacheState:
     )
 
     def __init__(self, indexes: Mapping[str, Index] | None = None) -> None:
-        """Make a state without objects, with these indexes; by default, with none."""
         self.objects: dict[ObjectKey, KubeObject] = {}
         self._indexes: Mapping[str, Index] = {} if indexes is None else indexes
         self._building: tuple[Index, ...] = ()
         self.all_indexes: tuple[Index, ...] = tuple(self._indexes.values())
-        """The indexes and those under construction: every change is filed in all of them. To be
-        read only. An attribute because it is read for every change."""
+        """The indexes with those under construction, to be read only. Every change reads them."""
         self.resource_version = ""
         """The version up to which everything was applied; empty before the first list."""
         self.synced = False
@@ -228,7 +207,6 @@ class CacheState:
 
     @property
     def indexes(self) -> Mapping[str, Index]:
-        """The indexes by name."""
         return self._indexes
 
     @indexes.setter
@@ -238,9 +216,7 @@ class CacheState:
 
     @property
     def building(self) -> tuple[Index, ...]:
-        """Indexes under construction, which readers don't see. Their functions never raise
-        (``IndexBuild``).
-        """
+        """Indexes under construction, which readers don't see, and whose functions never raise."""
         return self._building
 
     @building.setter
@@ -249,7 +225,6 @@ class CacheState:
         self.all_indexes = (*self._indexes.values(), *building)
 
     def part_of(self, key: ObjectKey) -> CacheState | None:
-        """Return the state that an object with this key is in: this one."""
         return self
 
     @property
@@ -264,21 +239,17 @@ class CacheState:
         return estimate_overhead(self.objects) + sum(sizes)
 
     def candidates(self, namespace: str | None) -> list[KubeObject]:
-        """Return all objects that may be in ``namespace``: all there are."""
         return list(self.objects.values())
 
     def copy_objects(self) -> dict[ObjectKey, KubeObject]:
-        """Return a copy of the objects."""
         return self.objects.copy()
 
     def empty_copy(self) -> CacheState:
-        """Return a state with the same indexes without objects."""
         return CacheState({name: index.empty_copy() for name, index in self.indexes.items()})
 
     def resize_dicts(self) -> Iterator[None]:
-        """Resize the dicts that are due, one after the other, in a state that has no readers yet.
-
-        Otherwise one object that is filed in several dicts would resize all of them in one step.
+        """Resize the dicts that are due one after the other, in a state that has no readers yet,
+        before one object that is filed in several dicts resizes all of them in one step.
         """
         full: list[dict[Any, Any]] = [self.objects]
         for index in self.all_indexes:
@@ -296,10 +267,8 @@ class CacheState:
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Store ``obj`` in the place of ``old``; if an index function raises, change nothing.
 
-        Raises:
-            IndexFailed: an index function raised, or did not return text.
-            ModelMismatch: ``convert=`` raised.
-            ObjectDecodeError: an index function read an invalid part of the body.
+        Raises ``IndexFailed`` (raised, or returned no text), ``ModelMismatch`` (``convert=``
+        raised) or ``ObjectDecodeError`` (an index function read an invalid part of the body).
         """
         filed: list[tuple[Index, IndexValues]] = []  # no comprehension: this runs for every event
         for index in self.all_indexes:
@@ -331,10 +300,8 @@ class CacheState:
         self.json_bytes -= len(old.raw)
 
     def batches_to_free(self) -> Iterator[list[Any]]:
-        """Return lists that keep alive what dropping this state would free at once.
-
-        The caller empties the lists item by item, the last list first: then no item frees anything
-        that an earlier list still holds.
+        """Return lists that keep alive what dropping this state would free at once, to be emptied
+        the last list first: then no item frees anything that an earlier list still holds.
         """
         indexes = self.all_indexes
         yield from map(list, iter_chunks(self.objects.values()))
@@ -345,7 +312,7 @@ class CacheState:
 
 
 def free_batches(batches: list[list[Any]]) -> Iterator[None]:
-    """Empty the batches item by item, the last batch first, and count the steps of this work."""
+    """Empty the batches item by item, the last batch first, one step after the other."""
     while batches:
         batch = batches[-1]
         while batch:
@@ -354,10 +321,7 @@ def free_batches(batches: list[list[Any]]) -> Iterator[None]:
 
 
 def work_units(item: object) -> Iterator[None]:
-    """Return one step for ``item``, and more for a container, which is freed or copied at once.
-
-    64 entries of a container take as long as one step with an object.
-    """
+    """Return one step for ``item``, and one more for each 64 entries of a container."""
     is_container = isinstance(item, dict | list | tuple) or type(item) is _DICT_VALUES
     size = len(cast("Sized", item)) if is_container else 0
     return repeat(None, 1 + size // 64)

@@ -1,7 +1,7 @@
 """The comparison of the cache at one version with the server's state of the same version.
 
-The server's objects are added one by one as they arrive, and released at once. Each object is
-compared with a copy of the cache's dict, so that the cache can go on changing.
+The server's objects are added one by one as they arrive, compared with a copy of the cache's dict,
+and released at once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.quantities import quantity
 
 Difference: TypeAlias = Literal["missing", "surplus", "uid", "version", "content"]
-"""The kinds of differences between cache and server. ``missing``: the cache lacks an object that
-the server has. ``surplus``: the server lacks an object that the cache has. ``uid``: the cache has
-another object of that name. ``version``: the cache has another version. ``content``: equal versions
-have different contents."""
+"""The difference of an object: ``missing`` from the cache, a ``surplus`` that the server lacks,
+another object of that name (``uid``), another ``version``, or another ``content`` of an equal
+version."""
 
 MAX_SHOWN = 5
 """Differences that ``str()`` of a verification lists."""
@@ -37,21 +36,15 @@ class Verification:
     objects: int
     """The number of the server's objects, without those that ``transform=`` drops."""
     differences: Mapping[ObjectKey, Difference] = field(default_factory=dict[ObjectKey, Difference])
-    """The differences by key."""
     rejected: int = 0
-    """The number of objects that were not compared because their newest version was rejected. The
-    cache keeps the previous versions, and ``health.rejected`` lists the objects."""
+    """Objects that are not compared: ``health.rejected`` lists them. Older versions are cached."""
 
     repaired: int = 0
-    """The number of differences that were repaired (``repair=True``): their objects were put into
-    the cache or removed from it, and delivered as events. Others had changed meanwhile."""
+    """Differences that ``repair=True`` repaired and delivered; others had changed meanwhile."""
 
     @classmethod
     def merge(cls, results: Sequence[Verification]) -> Verification:
-        """Return the results of several namespaces as one, with the oldest of their versions.
-
-        Versions that are no numbers can't be ordered: the result has an empty version then.
-        """
+        """Return several results as one, with the oldest version; empty if they have no order."""
         if len(results) == 1:
             return results[0]
         return cls(
@@ -89,17 +82,12 @@ class Comparison:
         contents: bool = False,
         guard: RepairGuard | None = None,
     ) -> None:
-        """Begin a comparison.
+        """Begin to compare a server's state with ``cached``, which this comparison consumes.
 
-        Args:
-            cached: a copy of the cache's objects, which this comparison consumes.
-            resource_version: the version of the cache.
-            rejected: the keys of objects to leave out.
-            contents: True to compare the content of objects, too.
-            guard: the guard of the repair; ``None`` to collect no corrections.
+        ``rejected`` objects are left out. ``contents`` compares content, too. With a ``guard``,
+        corrections are collected.
         """
         self.corrections: list[Correction] = []
-        """The corrections of the differences, if there is a guard."""
         self._guard = guard
         self.resource_version = resource_version
         self._unmatched = cached
@@ -137,10 +125,7 @@ class Comparison:
         return None
 
     def step(self, n: int) -> bool:
-        """Count ``n`` objects that the server lacks as a surplus; return True if that was all.
-
-        Called when all of the server's objects were added.
-        """
+        """Count ``n`` objects that the server lacks as a surplus; return True if that was all."""
         for _ in range(min(n, len(self._unmatched))):
             key, cached = self._unmatched.popitem()
             if key not in self._excluded:

@@ -1,14 +1,9 @@
 """The blocks in which a cache file keeps objects, and the index of the newest states.
 
-A write appends the changed objects as blocks, each of which is compressed as a whole. An object
-that is changed again is in a later block, and its earlier entry is *outdated*. A removed object has
-an entry without a body. Appending takes a third of the time of updating a row of each object in
-place: no row is looked up, and no page of the file is read.
-
-Once more than half of the entries are outdated, the oldest blocks are *reclaimed*: their entries
-that are not outdated are appended again, and the blocks are removed. So the file has about twice
-the size of its objects at most, and an object that doesn't change is written again once for as many
-changes as there are objects.
+A write appends the changed objects as blocks, each compressed as a whole, in a third of the time of
+updating rows in place. An earlier entry of an object is *outdated*. Once more than half of the
+entries are, the oldest blocks are *reclaimed*: their other entries are appended again, and the
+blocks are removed. So the file has at most about twice the size of its objects.
 """
 
 from __future__ import annotations
@@ -24,7 +19,7 @@ REMOVED = -1
 """The size of an entry without a body: the object no longer exists."""
 
 SPARE_ENTRIES = 1024
-"""Outdated entries that are always kept, so that a cache of a few objects isn't rewritten often."""
+"""Outdated entries that are always kept: a cache of a few objects isn't rewritten often."""
 
 
 class BlockEntry(Struct, frozen=True, array_like=True, gc=False):
@@ -39,18 +34,11 @@ class BlockEntry(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def key(self) -> ObjectKey:
-        """The key of the object."""
         return ObjectKey(self.namespace, self.name)
 
 
 def make_entry(key: ObjectKey, obj: KubeObject | None, size: int) -> BlockEntry:
-    """Return the entry of an object, or of its removal.
-
-    Args:
-        key: the key of the object.
-        obj: the object; ``None`` if the object no longer exists.
-        size: the bytes of its body.
-    """
+    """Return the entry of an object, or of its removal; ``size`` is the bytes of its body."""
     if obj is None:
         return BlockEntry(key.namespace, key.name, "", "", REMOVED)
     return BlockEntry(key.namespace, key.name, obj.uid, obj.resource_version, size)
@@ -63,7 +51,6 @@ class BlockIndex:
     """
 
     def __init__(self) -> None:
-        """Begin without a block."""
         self.numbers: deque[int] = deque()
         """The numbers of the blocks, the oldest first. To be read only."""
         self._newest: dict[ObjectKey, int] = {}
@@ -73,12 +60,7 @@ class BlockIndex:
         self._objects = self._entries = 0
 
     def add(self, number: int, entries: Iterable[tuple[ObjectKey, int]]) -> None:
-        """Add a block behind all others.
-
-        Args:
-            number: the number of the block.
-            entries: the key and the size of each entry.
-        """
+        """Add a block behind all others, with the key and the size of each entry."""
         newest = self._newest
         self.numbers.append(number)
         for key, size in entries:
@@ -126,10 +108,7 @@ class BlockIndex:
         return self._entries > 2 * self._objects + SPARE_ENTRIES
 
     def reclaim(self, entries: Sequence[BlockEntry]) -> list[tuple[ObjectKey, int]]:
-        """Remove the oldest block, with these entries. Return what ``find`` returns.
-
-        The returned entries must be appended again.
-        """
+        """Remove the oldest block. Return what ``find`` returns, to be appended again."""
         number = self.numbers.popleft()
         self._entries -= len(entries)
         for entry in entries:

@@ -1,8 +1,7 @@
 """The newest state of each object that has changed since the last write to a cache file.
 
-A file needs only the newest state of each key, so that a thousand changes of one object cost one
-write. The changes of a list may be as many as there are objects. Changes of a list are therefore
-kept as the batches that the listeners share, and are recorded in steps.
+A thousand changes of one object cost one write. The changes of a list, as many as there are
+objects, are kept as the batches that the listeners share, and are recorded in steps.
 """
 
 from __future__ import annotations
@@ -18,12 +17,9 @@ Changes: TypeAlias = dict[ObjectKey, KubeObject | None]
 
 
 class ChangeRecord:
-    """Records the changes of one cache."""
-
     def __init__(self) -> None:
-        """Begin without a change."""
         self.changes: Changes = {}
-        """The changes that were recorded. To be read only."""
+        """The changes that were recorded, to be read only."""
         self._batches: deque[Sequence[Event]] = deque()
         """The batches of lists that were not recorded yet, and all batches after them."""
 
@@ -51,7 +47,6 @@ class ChangeRecord:
             changes[obj.key] = None if type(event) is Deleted else obj
 
     def clear(self) -> None:
-        """Discard everything."""
         self.changes, self._batches = {}, deque()
 
     def __len__(self) -> int:

@@ -1,8 +1,7 @@
 """The identities of a stored state: the cluster, and the selection of objects in the cluster.
 
-A stored state may continue only where all that has produced the state is unchanged: another
-cluster, resource, namespace, selector or stored form needs a list. Each identity is therefore
-stored beside the state, and compared when the state is read.
+A stored state may continue only where all that has produced the state is unchanged. Each identity
+is therefore stored beside the state, and compared when the state is read.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ class ClusterIdentity:
     """A hash of the server's URL and of the certificate authorities that the client trusts."""
 
     def matches(self, other: ClusterIdentity) -> bool:
-        """Return True if both are of one cluster.
-
-        The UIDs decide if both are known. Otherwise the endpoints decide.
-        """
+        """Return True if the UIDs are equal, or, where one is unknown, the endpoints."""
         if self.uid and other.uid:
             return self.uid == other.uid
         return bool(self.endpoint) and self.endpoint == other.endpoint
@@ -47,12 +43,8 @@ class ClusterIdentity:
 def scope_identity(
     resource: Resource, selection: Mapping[str, str], transform: Callable[..., Any] | None
 ) -> str:
-    """Return the identity of the objects that one reflector reads, as text.
-
-    Args:
-        resource: the resource.
-        selection: everything else that selects the objects, or changes their stored form.
-        transform: the program's function that changes objects before they are cached.
+    """Return the identity of the objects that one reflector reads, as text; ``selection`` is all
+    else that selects objects or changes their stored form.
     """
     parts = {
         **selection,
@@ -66,18 +58,15 @@ def describe_function(function: Callable[..., Any]) -> str:
     """Return the name of a function of the program, with a hash of its code and of its parameters.
 
     The parameters are the arguments that a ``functools.partial`` adds, default values, the
-    variables of an enclosing function, and the attributes of the object of a method, or of an
-    object that is called itself. Of the latter three only functions, plain values and collections
-    of plain values count: the text of another object differs in each process.
-
-    A function that calls another one can change its results without a change here. For that case a
-    program gives its cache file a ``version``.
+    variables of an enclosing function, and the attributes of the object of a method or of a called
+    object. Of the latter three only functions, plain values and collections of plain values count:
+    the text of another object differs in each process. Changes of called functions don't count: for
+    them a program gives its cache file a ``version``.
     """
     return _describe(function, ())
 
 
 def _describe(function: Callable[..., Any], enclosing: tuple[object, ...]) -> str:
-    """Describe a function that is a parameter of the ``enclosing`` ones."""
     if any(function is each for each in enclosing):
         return "recursive"
     enclosing = (*enclosing, function)
@@ -100,11 +89,7 @@ def _describe(function: Callable[..., Any], enclosing: tuple[object, ...]) -> st
 
 
 def _split_method(function: Any) -> tuple[Any, object]:
-    """Return the function of a method, or of an object that is callable, and the object.
-
-    The object is ``None`` for other functions, and for those of a class: the values that a class
-    has are part of the program, as those of a module are.
-    """
+    """Return the function of a method or callable object, and the object unless it is a class."""
     wrapped = getattr(function, "__func__", function)
     owner: object = getattr(function, "__self__", None)
     if not hasattr(wrapped, "__code__"):
@@ -116,16 +101,14 @@ def _split_method(function: Any) -> tuple[Any, object]:
 
 
 def _value_text(value: object, enclosing: tuple[object, ...]) -> str | None:
-    """Return the text that stands for a parameter; ``None`` if the text of the value differs in
-    each process.
-    """
+    """Return the text of a parameter; ``None`` if it differs in each process."""
     if callable(value):
         return _describe(value, enclosing)
     return _constant_text(value) if _is_plain(value) else None
 
 
 def _attributes(owner: object) -> Iterator[tuple[str, object]]:
-    """Yield the names and values of the attributes of an object, without those of its class."""
+    """Yield the names and values of an object's own attributes, without those of its class."""
     if owner is None:
         return
     found: dict[str, object] = dict(getattr(owner, "__dict__", {}))
@@ -142,10 +125,8 @@ def _is_partial(function: object) -> TypeGuard[partial[Any]]:
 
 
 def _describe_partial(function: partial[Any], enclosing: tuple[object, ...]) -> str:
-    """Describe the wrapped function, with a hash of the arguments, which may be secret.
-
-    An argument whose ``repr`` shows its address has another hash in each process, so that the
-    stored state is not continued: a needless list, and never a state of other arguments.
+    """Describe the wrapped function, with a hash of the arguments, which may be secret. An argument
+    whose ``repr`` shows its address only causes a needless list in each process.
     """
     arguments = [("", each) for each in function.args] + sorted(function.keywords.items())
     shown = repr(
@@ -171,7 +152,6 @@ def _captured_values(function: Any) -> Iterator[object]:
 
 
 def _is_plain(value: object) -> bool:
-    """Return True if the text of a value is the same in each process."""
     if isinstance(value, dict):
         items = cast("dict[object, object]", value)
         return all(isinstance(each, _PLAIN) for pair in items.items() for each in pair)

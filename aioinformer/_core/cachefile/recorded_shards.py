@@ -1,9 +1,8 @@
 """The shards of a group whose objects one cache holds, as far as a cache file may promise them.
 
-The informer of a group reads shards that come and go. Its file holds one state of all of its
-shards, with one resourceVersion. The state of shards that moved in is newer than the watch of the
-others at first: such shards are *ahead*, and belong to the stored state once the watch has reached
-their version.
+The file holds one state of all shards of an informer, with one resourceVersion. The state of shards
+that moved in is newer than the watch of the others at first: such shards are *ahead*, and belong to
+the stored state once the watch has reached their version.
 """
 
 from __future__ import annotations
@@ -25,20 +24,11 @@ class SealedShards(Struct, frozen=True):
 
 
 class RecordedShards:
-    """The shards that one scope of a cache holds.
-
-    The record changes in the step that changes the cache.
-    """
+    """The shards that one scope of a cache holds. Changes in the step that changes the cache."""
 
     def __init__(self, count: int) -> None:
-        """Hold no shard.
-
-        Args:
-            count: the number of shards of the group.
-        """
         self._starts = tuple(shard_start(index, count) for index in range(count))
         self.held: frozenset[int] = frozenset()
-        """The shards whose objects are cached."""
         self._ahead: list[tuple[frozenset[int], str]] = []
 
     def apply(self, replaced: Replaced) -> None:
@@ -79,15 +69,9 @@ def outdated_shards(
 ) -> frozenset[int]:
     """Return the shards whose rows in a file may be those of an earlier run.
 
-    Once such a shard is held, its rows are those of the cache: all of them are among the changes
-    since the last write. The first write of a run removes the rows of all other shards as well,
+    All rows of a shard that was gained since the last write are among the changes to write. The
+    first write of a run (``written`` is ``None``) removes the rows of all other shards as well,
     except for those that may still be restored.
-
-    Args:
-        written: the shards that were written last in this run; ``None`` before the first write.
-        sealed: the shards to be written.
-        restorable: the shards whose rows may still be restored.
-        count: the number of shards of the group.
     """
     if written is None:
         return frozenset(range(count)) - (restorable - sealed.held)

@@ -16,7 +16,6 @@ class Checkpoint(Struct, frozen=True):
     """A state of the cache that is to be written once the durable listeners have handled it."""
 
     versions: Mapping[str, str]
-    """The resourceVersion of each scope."""
     rejecting: frozenset[str]
     """The scopes with rejected objects."""
     records: Sequence[ChangeRecord]
@@ -36,7 +35,6 @@ class Checkpoint(Struct, frozen=True):
 
 
 async def finish_record(record: ChangeRecord) -> None:
-    """Record the waiting batches of lists, in steps."""
     pace = TimeSlice()
     while not record.step():
         await pace.maybe_yield()

@@ -1,13 +1,9 @@
 """The checkpointer: restores the states of one informer, and keeps the file behind its cache.
 
-The pump passes the events of each step to the checkpointer, which keeps the newest state of each
-changed object. Every second the checkpointer takes these states together with the resourceVersions
-that the cache has applied: both belong to one moment, since nothing is awaited in between. States
-and versions are a checkpoint, which the file's thread writes in one transaction.
-
-With durable listeners a checkpoint is written later: a mark is put behind the events that lead to
-the state, and the state is written once every durable listener has passed its mark. Meanwhile later
-changes are recorded apart.
+It keeps the newest state of each object that the pump has changed. Every second it takes these
+states with the applied resourceVersions, of one moment, as a checkpoint, which the file's thread
+writes in one transaction. A mark behind the events that lead to the checkpoint delays the write
+until every durable listener has passed it. Meanwhile later changes are recorded apart.
 """
 
 from __future__ import annotations
@@ -43,8 +39,6 @@ MARK_SECONDS = 0.02
 
 
 class Checkpointer:
-    """The checkpointer of one informer."""
-
     def __init__(
         self,
         name: str,
@@ -58,18 +52,10 @@ class Checkpointer:
     ) -> None:
         """Make the checkpointer of an informer that has not started.
 
-        Args:
-            name: the informer's name, for logs.
-            file: the options of the file.
-            cache: the informer's cache.
-            selection: what selects the objects or changes their stored form, besides the source and
-                ``transform``.
-            transform: the informer's ``transform=``.
-            refusal: the reason why the file can't be used; empty if it can.
-            group: the group whose shards the informer reads; ``None`` for any other informer.
+        ``selection`` is what selects the objects or changes their stored form, besides the source
+        and ``transform``; ``refusal`` is the reason why the file can't be used, or empty.
         """
         self.positioned: list[Listener] = []
-        """The durable listeners."""
         self._name = name
         self._file = file
         self._access = file.access()
@@ -117,12 +103,7 @@ class Checkpointer:
     # -- durable listeners ---------------------------------------------------------------------
 
     def add_durable(self, listener: Listener, position: DurablePosition) -> None:
-        """Write only states that ``listener`` has handled, under the name of ``position``.
-
-        Raises:
-            UsageError: the file can't be used for these objects, the informer has started, or the
-                name is taken.
-        """
+        """Write only states that ``listener`` has handled; raise ``UsageError`` if it can't."""
         name = position.name
         if self._refusal:
             raise UsageError(f"durable={name!r} needs the cache file: {self._refusal}")
@@ -240,11 +221,9 @@ class Checkpointer:
 
     @property
     def _stopped(self) -> bool:
-        """True if no further change is to be recorded."""
         return bool(self._refusal or self._access.problem or self._frozen)
 
     def record(self, events: Sequence[Event]) -> None:
-        """Record the events of one step of the pump."""
         if not self._stopped:
             self._record.record(events)
 
@@ -285,11 +264,7 @@ class Checkpointer:
         return "" if "" in self._identities else key.namespace
 
     def freeze(self) -> None:
-        """Take the last state that all durable listeners will have handled, since a listener is
-        closing.
-
-        Later changes are not recorded, since that listener doesn't receive them.
-        """
+        """Take the last state that all durable listeners will handle, since one of them closes."""
         if self._stopped:
             return
         later, earlier = self._seal(), self._sealed

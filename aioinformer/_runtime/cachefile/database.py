@@ -1,13 +1,9 @@
 """The tables of a cache file, in SQLite.
 
 One transaction holds changed objects and the resourceVersion that they are the state of. So a file
-is a true past state of each scope after any crash of the process: SQLite discards a transaction
-that is incomplete. The write-ahead log (WAL) is synchronized at its own checkpoints only
-(``synchronous=NORMAL``). After a loss of power the file may therefore be an earlier state, which is
-a true past state as well.
-
-The functions here block, and belong to the thread of ``file_access``. The objects are in blocks of
-changes (``object_blocks``).
+is a true past state of each scope after any crash of the process. The write-ahead log (WAL) is
+synchronized at its own checkpoints only (``synchronous=NORMAL``): after a loss of power the file
+may be an earlier state. The functions here block, and belong to the thread of ``file_access``.
 """
 
 from __future__ import annotations
@@ -46,12 +42,10 @@ LOCK_SECONDS = 2.0
 """Seconds to wait for a process that is just closing the file, as in a restart."""
 
 PAGE_BYTES = 16384
-"""Bytes of a page. A block of changes has up to a megabyte: with SQLite's pages of 4096 bytes, more
-of them are written, chained and freed, which takes half as much CPU again."""
+"""Bytes of a page. SQLite's 4096 take half as much CPU again for blocks of up to a megabyte."""
 
 LOG_PAGES = 2000
-"""Pages of the write-ahead log at which they are copied into the database: 32 MB. Pages that change
-several times in between are copied once."""
+"""Pages of the write-ahead log at which they are copied into the database once: 32 MB."""
 
 CACHE_KIB = 8000
 """KiB of pages that are kept in memory."""
@@ -79,14 +73,8 @@ reread = excluded.reread, handlers = excluded.handlers, shards = excluded.shards
 
 
 class Database:
-    """One open cache file."""
-
     def __init__(self, path: Path, cluster: ClusterIdentity) -> None:
-        """Open the file of the objects of ``cluster``, or create it.
-
-        Raises:
-            CacheFileProblem: the file can't be used.
-        """
+        """Open or create the file of ``cluster``; raise ``CacheFileProblem`` for any problem."""
         self.path = path
         self._cluster = cluster
         with self._explained():
@@ -102,11 +90,7 @@ class Database:
                 raise
 
     def _check_owner(self) -> None:
-        """Create the file for this user alone, or check that it is this user's.
-
-        Raises:
-            CacheFileProblem: the file is another user's, or no regular file.
-        """
+        """Create the file for this user alone, or check that it is a file of this user's."""
         # An existing file is not opened here: closing a file ends all POSIX locks of the process on
         # it, also those of SQLite.
         try:
@@ -152,10 +136,7 @@ class Database:
             self._complete_identity()
 
     def _use_log(self) -> None:
-        """Use a write-ahead log.
-
-        The log changes the file, so the caller checks first that the file is not a foreign one.
-        """
+        """Use a write-ahead log. That changes the file, which must not be a foreign one."""
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
@@ -185,10 +166,7 @@ class Database:
             )
 
     def _complete_identity(self) -> None:
-        """Store the cluster's uid if the file is from a time at which the uid could not be read.
-
-        Without the uid, a cluster that is rebuilt at the same address would be the same one.
-        """
+        """Store the uid if it is new: a cluster that is rebuilt at its address has another."""
         if uid := self._cluster.uid:
             self._connection.execute("UPDATE cluster SET uid = ? WHERE uid = ''", (uid,))
 
@@ -215,16 +193,8 @@ class Database:
     ) -> Generator[list[KubeObject]]:
         """Return an iterator over the objects of a scope, in lists of ``size`` objects.
 
-        No block is reclaimed until the iterator has ended, or is closed.
-
-        Args:
-            scope: the scope.
-            resource: the resource of the objects.
-            size: the length of the lists; the last one may be shorter.
-            ranges: the shards to read; ``None`` for all objects.
-
-        Raises:
-            CacheFileProblem: the file is corrupt.
+        No block is reclaimed until the iterator has ended, or is closed. Raises
+        ``CacheFileProblem`` if the file is corrupt.
         """
         with self._explained():
             objects = self._blocks.read(scope.number, resource, ranges)
@@ -234,11 +204,7 @@ class Database:
     # -- writing -------------------------------------------------------------------------------
 
     def write(self, writes: Sequence[ScopeWrite]) -> None:
-        """Write later states of scopes, in one transaction.
-
-        Raises:
-            CacheFileProblem: the disk is full, for example. The file keeps the earlier states.
-        """
+        """Write later states of scopes in one transaction, or raise ``CacheFileProblem``."""
         with self._explained():
             execute = self._connection.execute
             execute("BEGIN IMMEDIATE")

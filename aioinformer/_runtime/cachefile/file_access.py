@@ -1,8 +1,7 @@
 """The access to one cache file: a thread that reads and writes, and the file's problem.
 
-SQLite blocks, so that each operation is a call in the file's own thread. The first problem ends the
-use of the file until the program restarts: it is logged in one line, shown in health, and all
-informers go on without the file.
+The first problem ends the use of the file until the program restarts: it is logged in one line,
+shown in health, and all informers go on without the file.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ class FileAccess:
     """The use of a cache file by the informers of one process."""
 
     def __init__(self, path: Path) -> None:
-        """Use the file at ``path``; ``open`` opens the file."""
         self.path = path
         self.problem = ""
         """The reason why the file is no longer used; empty while the file is used."""
@@ -47,11 +45,7 @@ class FileAccess:
         self._executor: ThreadPoolExecutor | None = None
 
     async def open(self, find_cluster: Callable[[], Awaitable[ClusterIdentity]]) -> bool:
-        """Open the file for the first caller. Each caller must call ``close`` in the end.
-
-        Returns:
-            False if the file can't be used.
-        """
+        """Open the file for the first caller; return False if that fails. Each must ``close``."""
         self._users += 1
         async with self._lock:
             if self._database is None and not self.problem:
@@ -94,10 +88,7 @@ class FileAccess:
     async def read_objects(
         self, scope: StoredScope, resource: Resource, ranges: HashRanges | None = None
     ) -> AsyncIterator[list[KubeObject]]:
-        """Yield the objects of a scope, or those of the shards in ``ranges``, in lists.
-
-        After a problem the iterator ends early.
-        """
+        """Yield the objects of a scope, or of these shards in it; end early after a problem."""
         database = self._database
         if database is None:
             return
@@ -125,11 +116,7 @@ class FileAccess:
             self._database = Database(self.path, cluster)
 
     def _close_database(self, database: Database | None) -> None:
-        """Close the file, in the thread.
-
-        Args:
-            database: the open file; ``None`` if the caller that was opening it was cancelled.
-        """
+        """Close the file, in the thread; the caller that was opening it may have been cancelled."""
         if database is None:
             database, self._database = self._database, None
         if database is None:

@@ -1,7 +1,6 @@
 """The table of objects in a cache file: blocks of changed objects, which are appended.
 
-``block_index`` (core) describes blocks, and decides which of them are reclaimed. The functions here
-block, and belong to the thread of ``file_access``.
+``block_index`` describes blocks. The functions here block, in the thread of ``file_access``.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ READ_ENTRIES = "SELECT entries FROM blocks WHERE id = ?"
 READ_BODIES = "SELECT bodies FROM blocks WHERE id = ?"
 
 BLOCK_ENTRIES = 256
-"""Entries of a block. Encoding and decoding them holds the interpreter for less than a
-millisecond."""
+"""Entries of a block, which are encoded or decoded in less than a millisecond."""
 
 BLOCK_BYTES = 1 << 20
 """Bytes of bodies at which a block ends before that, so that large objects take little memory."""
@@ -63,7 +61,6 @@ class ObjectBlocks:
     """The objects of all scopes of one open file."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Use the table of ``connection``."""
         self._execute: Callable[..., sqlite3.Cursor] = connection.execute
         self._indexes: dict[int, BlockIndex] = {}
         self._readers = 0
@@ -123,14 +120,7 @@ class ObjectBlocks:
     def read(
         self, scope: int, resource: Resource, ranges: HashRanges | None
     ) -> Iterator[KubeObject]:
-        """Return an iterator over the objects of a scope.
-
-        Args:
-            scope: the number of the scope. Its objects, if in ``ranges``, must not be changed
-                meanwhile.
-            resource: the resource of the objects.
-            ranges: the shards to read; ``None`` for all objects.
-        """
+        """Return an iterator over the objects of a scope, which must not be changed meanwhile."""
         self._readers += 1
         try:
             for number, entries, found in self._find_objects(scope):
@@ -156,7 +146,6 @@ class ObjectBlocks:
             self._append(scope, index, self._reclaim(index, limit))
 
     def remove(self, scope: int) -> None:
-        """Remove the objects of a scope."""
         self._indexes.pop(scope, None)
         self._execute("DELETE FROM blocks WHERE scope = ?", (scope,))
 
@@ -170,7 +159,6 @@ class ObjectBlocks:
         ]
 
     def _append(self, scope: int, index: BlockIndex, items: Iterable[Item]) -> None:
-        """Append blocks of these items."""
         block, size = list[Item](), 0
         for item in items:
             block.append(item)
@@ -192,10 +180,7 @@ class ObjectBlocks:
         time.sleep(0)  # lets the event loop's thread have the interpreter
 
     def _reclaim(self, index: BlockIndex, limit: int) -> Iterator[Item]:
-        """Remove the oldest blocks, with about ``limit`` entries at most.
-
-        Yield the items to keep.
-        """
+        """Remove the oldest blocks, at most about ``limit`` entries. Yield the items to keep."""
         while limit > 0 and index.excess:
             number = index.numbers[0]
             entries = self._read_entries(number)

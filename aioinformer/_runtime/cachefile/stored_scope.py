@@ -27,8 +27,7 @@ class StoredScope(Struct, frozen=True):
     handlers: frozenset[str]
     """The durable listeners that have handled this state."""
     shards: str = ""
-    """The shards of a group whose state this is, as ``format_shards`` writes them; empty without a
-    group."""
+    """The shards of a group whose state this is, as ``format_shards`` writes them; or empty."""
 
 
 class ShardsWrite(Struct, frozen=True):
@@ -37,8 +36,7 @@ class ShardsWrite(Struct, frozen=True):
     complete: str
     """The shards whose objects are the state of the write's version, as text."""
     outdated: HashRanges
-    """The shards whose rows are removed, unless they are among the changes: the file may have rows
-    of an earlier run."""
+    """Shards whose rows of an earlier run are removed, unless they are among the changes."""
 
 
 class ScopeWrite(Struct, frozen=True):
@@ -51,4 +49,3 @@ class ScopeWrite(Struct, frozen=True):
     handlers: Sequence[str]
     changes: Changes
     shards: ShardsWrite | None = None
-    """The shards, for an informer on a group."""

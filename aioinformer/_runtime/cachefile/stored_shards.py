@@ -1,8 +1,7 @@
 """The shards of a group in a cache file: restored when the member receives them, and written.
 
-A member that restarts receives its shards one after the other, as the other members end their work
-on them. The rows of a shard therefore stay in the file until the shard returns, or until the
-server's history has passed their version.
+A member that restarts receives its shards one after the other. Their rows stay in the file until
+the shard returns, or until the server's history has passed their version.
 """
 
 from __future__ import annotations
@@ -31,14 +30,6 @@ class StoredShards:
     def __init__(
         self, access: FileAccess, stored: StoredScope, resource: Resource, group: ShardAssignment
     ) -> None:
-        """Find the shards.
-
-        Args:
-            access: the open file.
-            stored: the state of the scope.
-            resource: the resource of the objects.
-            group: the group.
-        """
         self.version = stored.version
         """The resourceVersion of their state."""
         self._access = access
@@ -79,15 +70,7 @@ def shards_to_write(
     stored: StoredShards | None,
     group: ShardAssignment,
 ) -> ShardsWrite:
-    """Return the part of a write that is about shards.
-
-    Args:
-        scope: the name of the scope.
-        written: the state that this run has written last.
-        sealed: the state to be written.
-        stored: the shards that may still be restored.
-        group: the informer's group.
-    """
+    """Return the part of a write that is about shards; ``written`` is the last one of this run."""
     shards = sealed.shards[scope]
     every = frozenset(range(group.count))
     outdated = outdated_shards(

@@ -1,8 +1,4 @@
-"""Waiting for the cache of one informer: with a timeout, from its event loop, as programs see it.
-
-``CacheWaiters`` wakes the waiters; the reader adds what a public method needs: it checks the
-arguments and the caller, limits the time, and converts the cached object for a ``convert=``.
-"""
+"""Waits for the cache of one informer: with a timeout, from its loop, as programs see it."""
 
 from __future__ import annotations
 
@@ -37,8 +33,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 ObjectTest: TypeAlias = Callable[[T | None], object] | NeedsJson
-"""A function of an object as programs see it, or of ``None`` if there is none; or a condition or
-predicate, which reads the stored object."""
+"""A function of an object as programs see it, or ``None``; or one that reads the stored object."""
 
 MAX_NAMED = 5
 """Objects that an error names. More would hide the reason that stands behind them."""
@@ -58,17 +53,7 @@ class CacheReader(Generic[T]):
         namespace: str | None,
         describe: Callable[[], str],
     ) -> None:
-        """Make a reader.
-
-        Args:
-            name: the informer's name.
-            resource: the resource that the informer reads.
-            indexer: holds the cached objects.
-            pump: wakes the waiters.
-            listeners: checks that the caller may wait.
-            namespace: the only namespace that is cached; ``None`` if there may be several.
-            describe: returns what the informer does now, for errors.
-        """
+        """Make a reader. ``describe`` returns what the informer does now, for errors."""
         self._name = name
         self._resource = resource
         self._indexer = indexer
@@ -84,7 +69,6 @@ class CacheReader(Generic[T]):
         return objects if self._view is None else ObjectSnapshot(objects, self._view)
 
     async def wait_synced(self, timeout: float | None) -> None:
-        """Wait until the initial list was applied."""
         if not self._indexer.state.synced:
             self._listeners.check_can_wait()
         async with sync_timeout(timeout, lambda: {self._name: self._describe()}):
@@ -107,7 +91,6 @@ class CacheReader(Generic[T]):
             build.abandon()
 
     async def wait_for(self, obj: Mapping[str, Any], timeout: float | None) -> T | None:
-        """Wait until the cache shows ``obj`` in its version or a later one."""
         written = ObjectVersion.of(obj)
         self._check_own_object(obj, written)
         return await self._wait_for_object(
@@ -117,7 +100,6 @@ class CacheReader(Generic[T]):
     async def wait_until(
         self, key: ObjectKey, predicate: ObjectTest[T], timeout: float | None
     ) -> T | None:
-        """Wait until the object of that key passes ``predicate``."""
         test = self._test_of(predicate, "wait_until")
         return await self._wait_for_object(
             timeout,
@@ -128,7 +110,6 @@ class CacheReader(Generic[T]):
     async def wait_until_all(
         self, predicate: ObjectTest[T], query: Query, at_least: int, timeout: float | None
     ) -> int:
-        """Wait until all objects that ``query`` selects pass ``predicate``."""
         test = self._test_of(predicate, "wait_until_all")
         failing: set[ObjectKey] = set()
 
@@ -152,12 +133,7 @@ class CacheReader(Generic[T]):
     def _test_of(
         self, predicate: ObjectTest[T], role: str
     ) -> Callable[[KubeObject | None], object]:
-        """Return the test of a stored object, or of ``None``.
-
-        Raises:
-            TypeError: the predicate can't be called, or is async.
-            UsageError: it reads JSON that isn't kept.
-        """
+        """Return the test of a stored object or ``None``; raise ``TypeError``, ``UsageError``."""
         check_not_async(predicate, f"{role}: {_text_of(predicate)}")
         if isinstance(predicate, NeedsJson):
             if self._view is not None:

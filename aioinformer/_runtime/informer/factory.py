@@ -1,9 +1,4 @@
-"""The factory: one informer per resource, scope, selectors and shape; start and end of all.
-
-An informer that is requested while the factory runs starts at once. An informer that was requested
-with ``informer()`` runs until the factory ends; one that is only used, with ``use()``, stops when
-its last user has left.
-"""
+"""The factory: one informer per resource, scope, selectors and shape; start and end of all."""
 
 from __future__ import annotations
 
@@ -71,7 +66,6 @@ class InformerEntry(Struct, eq=False):
 
     @property
     def in_use(self) -> bool:
-        """True if the informer is pinned or has users."""
         return self.pinned or self.users > 0
 
     @property
@@ -80,13 +74,7 @@ class InformerEntry(Struct, eq=False):
         return tuple(each.unfinished_work for each in self.informer.unfinished)
 
     def check_overrides(self, overrides: Mapping[str, Any]) -> None:
-        """Raise unless the informer has these options already.
-
-        A shared informer can't have two values of one option.
-
-        Raises:
-            UsageError: an option has another value.
-        """
+        """Raise ``UsageError`` if an option of the shared informer has another value."""
         for name, value in overrides.items():
             current = getattr(self.options, name)
             if value != current:
@@ -105,13 +93,9 @@ class InformerEntry(Struct, eq=False):
             )
 
     async def stop(self, timeout: float) -> tuple[str, ...]:
-        """Stop the informer: let handlers with ``drain=True`` finish, then cancel the task.
-
-        Args:
-            timeout: seconds for each of the two.
-
-        Returns:
-            The names of the handlers that were still running at the end.
+        """Stop the informer: let handlers with ``drain=True`` finish, then cancel the task, each
+        for at most ``timeout`` seconds. Return the names of the handlers that were still running at
+        the end.
         """
         if self.task is None:
             return ()
@@ -148,13 +132,12 @@ class SharedInformerFactory:
         Args:
             source: a ``Client``, for example.
             namespace: the scope of informers that don't name another; ``None`` for all namespaces.
-            shutdown_timeout: seconds that leaving waits for handlers: for those with
-                ``drain=True`` to finish their pending events, and for all to end after their
-                cancellation. Handlers that still run then are logged by name and raised as
+            shutdown_timeout: seconds that leaving waits for handlers: for those with ``drain=True``
+                to finish their pending events, and for all to end after their cancellation.
+                Handlers that still run then are logged by name and raised as
                 ``ShutdownIncomplete``. A thread is abandoned; a task that ignores its cancellation
                 keeps ``asyncio.run`` waiting after the factory's end.
-            **options: the options of the informers, ``resync=30`` for example; see
-                ``InformerOptions`` for each.
+            **options: the options of the informers; see ``InformerOptions`` for each.
 
         Raises:
             TypeError: ``source`` can't be one, or a keyword is no option or has a wrong type.
@@ -209,27 +192,28 @@ class SharedInformerFactory:
     ) -> SharedInformer[Any]:
         """Return the informer of a resource: the existing one, or a new one. No network is used.
 
+        An informer that is requested while the factory runs starts at once, and ends with the
+        factory.
+
         Args:
             resource: the name of a built-in resource in any of its forms, or a ``Resource``.
             indexers: index functions by index name, added to the informer's.
             model: the type to build from each object as it is read, instead of keeping its JSON;
                 see ``Shape.of``. All readers share the object: make it frozen, or never change it.
                 Another model makes another informer.
-            convert: a function that makes what programs see of an object, at each access; see
-                ``Shape.of``.
+            convert: makes what programs see of an object, at each access; see ``Shape.of``.
             **request: ``namespace``, ``namespaces``, ``labels``, ``fields``, ``managed_fields``,
                 ``metadata_only`` and ``transform`` select the objects, and so the informer; see
-                ``InformerScope`` and ``Shape.of``. Options such as ``page_size`` or ``resync``
-                take the place of the factory's for this informer; see
-                ``InformerOptions``.
+                ``Shape.of``. The options of ``InformerOptions`` take the place of the factory's for
+                this informer.
 
         Raises:
             UnknownResource: no built-in resource has that name.
             InvalidSelector: a selector doesn't parse.
             NotRunning: the factory has ended.
             UsageError: ``model`` and ``convert`` are both given, ``model`` can't be one, an index
-                function reads JSON that isn't kept, or the informer exists with another value of
-                an option.
+                function reads JSON that isn't kept, or the informer exists with another value of an
+                option.
         """
         key, overrides = self._resolve(resource, model, convert, request)
         entry = self._get_or_create(key, indexers, overrides)
@@ -405,15 +389,11 @@ class SharedInformerFactory:
         return iter([entry.informer for entry in self._entries.values()])
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait until the cache of every informer holds its initial list.
-
-        Informers that are added meanwhile are waited for, too.
-
-        Args:
-            timeout: seconds; ``None`` for no limit.
+        """Wait until the cache of every informer, also of those added meanwhile, holds its initial
+        list.
 
         Raises:
-            SyncTimeout: not within that time; the error says which informers, and why.
+            SyncTimeout: not within ``timeout`` seconds; the error says which informers, and why.
             NotRunning: an informer ended before, and is still in use.
             UsageError: the factory was not entered.
         """
@@ -436,12 +416,9 @@ class SharedInformerFactory:
     # -- lifetime ------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Run the informers until cancelled, and leave them as ``async with`` does.
-
-        For programs with a task group of their own. Errors are raised unwrapped.
-
-        Raises:
-            UsageError: the factory was started before.
+        """Run the informers until cancelled, and leave them as ``async with`` does: for programs
+        with a task group of their own. Errors are raised unwrapped; a second start is a
+        ``UsageError``.
         """
         async with self:
             await asyncio.get_running_loop().create_future()
@@ -490,5 +467,4 @@ class SharedInformerFactory:
 
 
 def _writer_source(source: Any) -> WriterSource | None:
-    """Return the source if it makes writers too, as a ``Client`` does."""
     return source if callable(getattr(source, "api", None)) else None

@@ -1,7 +1,6 @@
 """The shared informer: one reflector, one cache, many listeners.
 
-``SharedInformer`` is the public side of an informer: it documents and checks what programs pass,
-and hands the work to the parts that ``InformerPipeline`` makes, connects and runs.
+``SharedInformer`` documents and checks what programs pass, and hands it to ``InformerPipeline``.
 """
 
 from __future__ import annotations
@@ -87,9 +86,8 @@ class SharedInformer(Generic[T]):
             managed_fields: True to keep ``metadata.managedFields`` of objects.
             profile: the server's learned behaviour for the resource, which informers can share.
             label: the informer's name in metrics; ``name`` by default.
-            client: makes writers for the controllers of this informer; see ``client``.
-            options: the other options.
-            **keywords: single options, in the place of those in ``options``.
+            client: makes writers for the controllers of this informer.
+            options: the other options; ``keywords`` take the place of single ones.
 
         Raises:
             TypeError: a keyword is no option, or ``on_error`` is no plain function.
@@ -142,12 +140,12 @@ class SharedInformer(Generic[T]):
 
         Args:
             handler: an object with any of ``on_add(obj, *, initial)``, ``on_update(old, new, *,
-                resync)``, ``on_delete(obj, *, reason)``, or a function of one event; async or
-                not. A handler that isn't async runs in the event loop and must be quick.
+                resync)``, ``on_delete(obj, *, reason)``, or a function of one event. A handler that
+                isn't async runs in the event loop and must be quick.
             limit: live events that may be pending for the handler.
             overflow: the rule for further events. ``"coalesce"``: pending events of one object are
-                merged. ``"block"``: the watch isn't read until the handler catches up.
-                ``"error"``: the handler is ended.
+                merged. ``"block"``: the watch isn't read until the handler catches up. ``"error"``:
+                the handler is ended.
             concurrency: calls at once, for different objects. Calls for one object never overlap.
             resync: seconds between two resyncs, which deliver the cached state again as
                 ``Updated(resync=True)``; 0 for never; ``None`` for the informer's period.
@@ -219,16 +217,9 @@ class SharedInformer(Generic[T]):
     ) -> EventStream[T]:
         """Return a stream of the objects that are cached when it is entered, and their changes.
 
-        Args:
-            limit: live events that may be pending for the stream.
-            overflow: as for ``add_handler``; with ``"error"`` it raises ``ListenerOverflow``.
-            resync: as for ``add_handler``.
-            filter: as for ``add_handler``.
-            durable: as for ``add_handler``; the next iteration or ``done()`` acknowledges an event.
-            durable_since: as for ``add_handler``.
-
-        Raises:
-            TypeError: as for ``add_handler``, and so a ``ValueError`` and a ``UsageError``.
+        Arguments and errors are those of ``add_handler``. With ``overflow="error"`` the stream
+        raises ``ListenerOverflow``; with ``durable`` the next iteration or ``done()`` acknowledges
+        an event.
         """
         options = ListenerOptions(
             limit=limit,
@@ -252,15 +243,10 @@ class SharedInformer(Generic[T]):
         """Give the cached objects and a stream of their changes, with no gap or repetition between.
 
         The snapshot doesn't change: ``async with pods.snapshot_and_events() as (objects, events)``.
-
-        Args:
-            timeout: seconds to wait for the initial list; ``None`` for no limit.
-            limit: as for ``events``.
-            overflow: as for ``events``.
-            resync: as for ``events``.
+        Arguments are those of ``events``.
 
         Raises:
-            SyncTimeout: the initial list was not complete within that time.
+            SyncTimeout: the initial list was not complete within ``timeout`` seconds.
         """
         await self.wait_synced(timeout)
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
@@ -305,10 +291,6 @@ class SharedInformer(Generic[T]):
         The index is built in steps, while the cache goes on changing. Adding an index function
         again is no error. A cancelled build leaves nothing behind.
 
-        Args:
-            name: the index's name.
-            function: returns the values of an object; see ``IndexFunction``.
-
         Raises:
             IndexFailed: the function raised. The index doesn't exist, and nothing else changed.
             UsageError: the name is taken by another function, or it reads JSON that isn't kept.
@@ -321,14 +303,12 @@ class SharedInformer(Generic[T]):
         The wait ends when the cache holds the object, by uid, in that version or a later one; or
         when the cache has applied everything up to that version and doesn't hold the object, which
         was deleted, rejected (``health.rejected``) or isn't selected. In the second case the server
-        proves the version with the next bookmark, up to a minute later.
+        proves the version with the next bookmark, up to a minute later. Returns the cached object,
+        in an earlier version if the written one was rejected; or ``None``.
 
         Args:
             obj: the server's answer to a write, as a dict or any mapping, or a ``KubeObject``.
             timeout: seconds; ``None`` for no limit.
-
-        Returns:
-            The cached object, in an earlier version if the written one was rejected; or ``None``.
 
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
@@ -341,13 +321,12 @@ class SharedInformer(Generic[T]):
     async def wait_until(
         self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
     ) -> T | None:
-        """Wait until the cached object of that key passes ``predicate``.
+        """Wait until the cached object of that key passes ``predicate``, and return it.
 
-        For example ``await pods.wait_until("web-0", condition_true("Ready"), timeout=60)``, with a
-        condition of ``aioinformer.conditions``.
-
-        The predicate is called at once and after changes of the object, in the caller's task: a
-        state that lasts for less than a turn of the event loop can be missed.
+        For example ``await pods.wait_until("web-0", condition_true("Ready"), timeout=60)``. The
+        predicate is called at once and after changes of the object, in the caller's task: a state
+        that lasts for less than a turn of the event loop can be missed. ``None`` is returned if
+        absence has passed.
 
         Args:
             key: as for ``lister.get``.
@@ -355,9 +334,6 @@ class SharedInformer(Generic[T]):
                 ``where(...)``, which an absent object doesn't pass; or a function of the cached
                 object or ``None``. An exception of the function is raised to the caller.
             timeout: seconds; ``None`` for no limit.
-
-        Returns:
-            The object that passed; ``None`` if absence has passed.
 
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
@@ -377,24 +353,17 @@ class SharedInformer(Generic[T]):
         at_least: int = 0,
         timeout: float | None = None,
     ) -> int:
-        """Wait until all cached objects, or all selected ones, pass ``predicate`` at one moment.
+        """Wait until all selected objects pass ``predicate`` at one moment; return their number.
 
         For example ``await pods.wait_until_all(condition_true("Ready"), at_least=3, timeout=60)``,
-        or ``wait_until_all(deleted, labels="app=shop")`` until none is left.
-
-        Args:
-            predicate: as for ``wait_until``; called for each object, and after its changes.
-            namespace: as for ``lister.list``.
-            labels: as for ``lister.list``.
-            fields: as for ``lister.list``.
-            at_least: the number of objects that must exist. With 0, an empty cache is enough.
-            timeout: seconds; ``None`` for no limit.
-
-        Returns:
-            The number of objects.
+        or ``wait_until_all(deleted, labels="app=shop")`` until none is left. At least ``at_least``
+        objects must exist; with 0, an empty cache is enough. The predicate is as for
+        ``wait_until``, called for each object and after its changes; the selection is that of
+        ``lister.list``.
 
         Raises:
-            CacheWaitTimeout: not within that time; the error names objects that did not pass.
+            CacheWaitTimeout: not within ``timeout`` seconds; the error names objects that did not
+                pass.
             InvalidSelector: ``labels`` or ``fields`` don't parse.
             UsageError: as for ``wait_until``, and so a ``ModelMismatch`` and ``TypeError``.
         """
@@ -406,7 +375,8 @@ class SharedInformer(Generic[T]):
     async def verify(
         self, *, contents: bool = True, repair: bool = False, timeout: float | None = None
     ) -> Verification:
-        """Compare the cache with a full list of exactly the version that the cache shows now.
+        """Compare the cache with a full list of exactly the version that the cache shows now. The
+        result is true if there is no difference.
 
         Args:
             contents: True to compare the content of objects, too, which a server can change without
@@ -415,9 +385,6 @@ class SharedInformer(Generic[T]):
                 objects that have changed meanwhile. Listeners receive the repairs as events; an
                 object that the server lacks is deleted for the reason "vanished".
             timeout: seconds; ``None`` for no limit.
-
-        Returns:
-            The differences. The result is true if there are none.
 
         Raises:
             NotSynced: the initial list isn't complete yet.
@@ -468,15 +435,10 @@ class SharedInformer(Generic[T]):
         return self._pipeline.status.memory()
 
     async def run(self, *, on_fatal: Callable[[Exception], None] | None = None) -> None:
-        """List, watch, cache and deliver until cancelled. An informer runs once.
+        """List, watch, cache and deliver until cancelled, and until the calls in flight have ended.
 
-        This returns when the calls in flight have ended, however long that takes.
-
-        Args:
-            on_fatal: called with the error that ends the informer, before calls in flight end.
-
-        Raises:
-            UsageError: the informer was started before.
+        An informer runs once; otherwise ``UsageError`` is raised. ``on_fatal`` is called with the
+        error that ends the informer, before calls in flight end.
         """
         await self._pipeline.run(on_fatal)
 

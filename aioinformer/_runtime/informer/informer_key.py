@@ -1,7 +1,6 @@
 """The key of an informer: requests with equal keys share one informer.
 
-The key consists of the resource, its scope, the selectors and the shape of objects. Indexes and
-listeners are added to an informer, and are no part of its key.
+Indexes and listeners are added to an informer, and are no part of its key.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ DEFAULT_SHAPE = Shape.of()
 
 
 class InformerKey(Struct, frozen=True):
-    """The key of one of a factory's informers."""
-
     resource: Resource
     namespace: str | None
     labels: str
@@ -38,7 +35,6 @@ class InformerKey(Struct, frozen=True):
     namespaces: NamespaceSelection | None = None
     """The namespaces, if there are several; ``namespace``, ``labels`` and ``fields`` are empty."""
     shard: Shard | ShardAssignment | None = None
-    """The part of the objects; ``None`` for all."""
 
     @classmethod
     def of(
@@ -53,18 +49,7 @@ class InformerKey(Struct, frozen=True):
         namespaces: Namespaces | None = None,
         shard: Shard | ShardAssignment | None = None,
     ) -> Self:
-        """Return the key of a request.
-
-        Args:
-            resource: a ``Resource``, or the name of a built-in one in any of its forms.
-            namespace: the scope; empty or ``None`` for all. Ignored for resources without
-                namespaces.
-            labels: a label selector.
-            fields: a field selector.
-            managed_fields: whether objects keep ``metadata.managedFields``.
-            shape: how objects are stored and converted. Functions are compared with ``==``.
-            namespaces: several namespaces, in the place of ``namespace``.
-            shard: the part of the objects; ``None`` for all.
+        """Return the key of a request. Functions of shapes are compared with ``==``.
 
         Raises:
             UnknownResource: no built-in resource has that name.
@@ -138,7 +123,6 @@ class InformerKey(Struct, frozen=True):
 
 
 def _label_text(selector: str | LabelMapping) -> str:
-    """Return the text of a label selector. The parser is loaded for programs that select."""
     if selector == "":
         return ""
     from aioinformer._core.selectors.selectors import LabelSelector
@@ -147,7 +131,6 @@ def _label_text(selector: str | LabelMapping) -> str:
 
 
 def _field_text(selector: str | Mapping[str, str]) -> str:
-    """Return the text of a field selector. The parser is loaded for programs that select."""
     if selector == "":
         return ""
     from aioinformer._core.selectors.selectors import FieldSelector

@@ -1,7 +1,6 @@
 """The listeners of one informer: registered handlers and event streams.
 
-The registry gives each listener a mailbox and its filter, joins it to the pump and the resync
-timer, and starts the tasks of handlers in the informer's task group.
+The registry joins each listener to the pump and the resync timer, and starts tasks of handlers.
 """
 
 from __future__ import annotations
@@ -48,8 +47,6 @@ T = TypeVar("T", default=KubeObject)
 
 
 class ListenerRegistry(Generic[T]):
-    """Registers the listeners of one informer, and starts the tasks of its handlers."""
-
     def __init__(
         self,
         name: str,
@@ -153,13 +150,7 @@ class ListenerRegistry(Generic[T]):
     def make_stream(
         self, source: EventSource, options: ListenerOptions, *, replay: bool = True
     ) -> EventStream[T]:
-        """Make a stream, whose listener joins when the stream is entered.
-
-        Args:
-            source: the informer itself.
-            options: the options of the stream; see ``SharedInformer.events``.
-            replay: True to deliver the cached objects first.
-        """
+        """Make a stream, which joins on entering; ``replay`` delivers the cached objects first."""
         from aioinformer._runtime.delivery.streams import EventStream  # for its users alone
 
         name = f"stream of {self._name}"
@@ -199,7 +190,6 @@ class ListenerRegistry(Generic[T]):
     def make_mailbox(
         self, limit: int, overflow: Overflow, event_filter: EventFilter | None
     ) -> Mailbox:
-        """Make the mailbox of a new listener."""
         each = None if event_filter is None else event_filter.apply
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
 
@@ -214,11 +204,7 @@ class ListenerRegistry(Generic[T]):
         self._start_resyncs()
 
     def _join_durable(self, listener: Listener, options: ListenerOptions, name: str) -> None:
-        """Give a listener its position in the cache file.
-
-        Raises:
-            UsageError: there is no cache file, or the listener can't be durable.
-        """
+        """Give a listener its position in the cache file; raise ``UsageError`` without a file."""
         if self.checkpointer is None:
             raise UsageError(
                 f"durable={name!r} needs a cache file: make the factory with "
@@ -233,12 +219,8 @@ class ListenerRegistry(Generic[T]):
         check_loop(self._task_group.loop, f"the informer of {self._name}")
 
     def check_can_wait(self) -> None:
-        """Raise if the current task would wait for this informer while the informer may be waiting
-        for this task.
-
-        Raises:
-            UsageError: the caller runs in a call of a handler with ``overflow="block"``, in the
-                task that reads such a stream, or in another event loop.
+        """Raise ``UsageError`` in a call of a handler with ``overflow="block"``, in the task that
+        reads such a stream, which the informer may wait for, or in another event loop.
         """
         self.check_loop()
         call = current_call()

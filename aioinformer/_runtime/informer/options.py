@@ -1,9 +1,7 @@
 """The options of an informer: checked once, passed on as one frozen object.
 
-Callers write the options as keywords: of ``SharedInformerFactory`` for all of its informers, of
-``informer()`` and ``use()`` for one informer, or of ``SharedInformer``. ``InformerOptions.merge``
-builds the object from them. The typed dictionaries give the keywords their types, so that no
-signature repeats them. Every option is documented here or in ``ReflectorOptions``, on its field.
+Callers write the options as keywords, which ``InformerOptions.merge`` reads; the typed dictionaries
+give them their types. Every option is documented on its field, here or in ``ReflectorOptions``.
 """
 
 from __future__ import annotations
@@ -65,26 +63,22 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
 
     resync: float = 0.0
     """Seconds between two resyncs, which deliver the cached state to the listeners again as
-    ``Updated(resync=True)``, without a request to the server; 0 for never. A listener can have a
-    period of its own."""
+    ``Updated(resync=True)``, without a request; 0 for never. A listener can have its own period."""
     fail_fast: tuple[type[FetchError], ...] = ()
-    """Errors of requests, ``Forbidden`` for example, that end the informer instead of being
-    retried: ``SharedInformer.run`` raises them. A factory ends, too: its body is cancelled, and
-    the error is raised there."""
+    """Errors of requests, ``Forbidden`` for example, that end the informer and its factory instead
+    of being retried: ``run`` raises them, and so does the factory's body, which is cancelled."""
     report_blocking: ReportBlocking = True
     """True to report each call of a handler, or of a reconciler of this informer, that held the
-    event loop for more than 250 ms, after the fact: with its name and the seconds in the log, in
-    ``Registration.statistics()``, in health and in metrics. ``"stack"`` also logs the stack of code
-    that holds the loop, while it does so, whoever it belongs to: one thread for all such informers
-    of a loop looks ten times a second. Nothing is reported in a loop with virtual time."""
+    event loop for more than 250 ms, after the call returned: with its name and the seconds in the
+    log, in ``Registration.statistics()``, in health and in metrics. ``"stack"`` also logs the stack
+    of any code that holds the loop, while it does so: one thread for all such informers of a loop
+    looks ten times a second. Nothing is reported in a loop with virtual time."""
     on_error: OnError | None = None
-    """A function that is called with every ``Problem``, in the event loop. The function must be
-    quick."""
+    """Called with every ``Problem``, in the event loop. The function must be quick."""
     metrics: Metrics | None = None
     """Receives the numbers of the informer; see ``aioinformer.adapters.prometheus``."""
     tracing: Tracing | None = None
-    """Makes spans of requests, and of calls of handlers if it wants to; see
-    ``aioinformer.adapters.opentelemetry``."""
+    """Makes spans of requests and calls of handlers; see ``aioinformer.adapters.opentelemetry``."""
 
     cache: CacheFile | None = None
     """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
@@ -103,7 +97,6 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
         check_instrumentation("tracing", self.tracing, Tracing)
 
     def make_reporter(self, name: str, *, label: str, resource: str) -> InformerReporter:
-        """Return the reporter of an informer of that name, which calls the hooks in the options."""
         return InformerReporter(
             name,
             label=label,
@@ -135,11 +128,7 @@ def _check_cache(cache: object) -> None:
 
 
 def check_factory_options(options: Iterable[str]) -> None:
-    """Raise unless each keyword is an option that all informers of a factory can have.
-
-    Raises:
-        TypeError: a keyword is no option, or belongs to one informer.
-    """
+    """Raise ``TypeError`` unless all informers of a factory can have these options."""
     for name in options:
         if name in (*InformerScope.__annotations__, *SHAPE_NAMES):
             raise TypeError(
@@ -149,11 +138,7 @@ def check_factory_options(options: Iterable[str]) -> None:
 
 
 def chosen_options(request: InformerRequest) -> dict[str, Any]:
-    """Return the options in ``request``: the keywords that are no part of the scope.
-
-    Raises:
-        TypeError: a keyword is neither an option nor a part of the scope.
-    """
+    """Return the options in ``request``. Raises ``TypeError`` for an unknown keyword."""
     scope = InformerScope.__annotations__
     options = InformerOptions.__struct_fields__
     check_names(request, (*scope, *options), *SHAPE_NAMES)

@@ -1,12 +1,7 @@
-"""The pipeline of one informer: its parts, connected and run.
+"""The pipeline of one informer: its parts, connected, and run in one task group.
 
-    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── Lister, CacheReader
-                                  └─────▶ ListenerRegistry ──▶ handlers, streams
-
-``InformerPipeline`` makes these parts, connects them and runs their tasks in one task group: the
-reflector, the pump, and one task for each handler; the resync timer once
-a listener has a period.
-``SharedInformer`` is the public side, whose methods pass the work to a part.
+Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── Lister, CacheReader
+                              └─────▶ ListenerRegistry ──▶ handlers, streams
 """
 
 from __future__ import annotations
@@ -109,9 +104,9 @@ class InformerPipeline(Generic[T]):
         self.checkpointer = self._make_checkpointer(options, shape)
         self.pump.observer = self.checkpointer
         self.scopes: ScopeSet | None = None
-        """The namespaces of an informer that reads several; ``None`` for any other."""
+        """The namespaces of an informer that reads several."""
         self.group_shards: GroupShards | None = None
-        """The shards of an informer on a group; ``None`` for any other."""
+        """The shards of an informer on a group."""
         self._reflectors = make_reflectors(self._make_builder(options, shape, profile))
         self.status = self._make_status()
         self._logs_stacks = options.report_blocking == "stack"
@@ -125,7 +120,6 @@ class InformerPipeline(Generic[T]):
     def _make_builder(
         self, options: InformerOptions, shape: Shape[T], profile: ServerProfile | None
     ) -> ReflectorBuilder:
-        """Return the builder of the reflectors."""
         return ReflectorBuilder(
             options=options,
             fail_fast=options.fail_fast,
@@ -138,7 +132,6 @@ class InformerPipeline(Generic[T]):
         )
 
     def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
-        """Return the checkpointer of the cache file, if the informer has one."""
         if options.cache is None:
             return None
         from aioinformer._runtime.cachefile.checkpointer import Checkpointer
@@ -246,11 +239,8 @@ class InformerPipeline(Generic[T]):
         scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
 
     def changeable_scopes(self) -> ScopeSet:
-        """Return the namespaces, for a program that changes them.
-
-        Raises:
-            NotRunning: the informer has ended.
-            UsageError: the informer has one scope, or follows namespaces.
+        """Return the namespaces for a change. Raises ``NotRunning`` after the end, and
+        ``UsageError`` for an informer that has one scope or follows namespaces.
         """
         if self._task_group.is_ending():
             raise NotRunning(f"the informer of {self.name} has ended")
@@ -334,9 +324,7 @@ class InformerPipeline(Generic[T]):
         return log_stacks()
 
     def _close(self) -> None:
-        """End the parts, and forget what would keep the cache after its last user: the failure and
-        the ended tasks, whose tracebacks refer to frames, and the callbacks to this pipeline.
-        """
+        """End the parts, and release what would keep the cache: tracebacks, tasks and callbacks."""
         reporter = self.reporter
         self.pump.end()
         reporter.close()
@@ -373,7 +361,6 @@ class InformerPipeline(Generic[T]):
 
 
 def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
-    """Return the part of an informer's objects that its shards can be, as text."""
     group = group_of(shard)
     return (
         str(shard) if group is None else f"group {group.name}: {group.count} shards by {group.by}"

@@ -2,8 +2,7 @@
 
 The pump pops an entry, applies it and distributes its events in one step, without an ``await``. So
 the cache is never behind an event that a listener receives, a listener that joins between two steps
-misses no event and gets none twice, and no locks are needed, unlike in client-go. A whole new state
-is staged in small steps beside the live state; only its installation is one step.
+misses no event and gets none twice, and no locks are needed, unlike in client-go.
 """
 
 from __future__ import annotations
@@ -44,12 +43,11 @@ log = logging.getLogger("aioinformer.pump")
 BATCH_SIZE = 256
 """Changes applied between two distributions to the mailboxes: about a millisecond."""
 FILTERED_BATCH_SIZE = 16
-"""The first batch size if listeners have filters: each filter reads every change, and may decode
-the body. The size doubles as long as distributions are quick."""
+"""First batch size with filters, which read every change; doubled while distributions are quick."""
 MAX_DISTRIBUTE_SECONDS = 0.002
 """Seconds that a distribution may take. After a longer one the batch size is halved."""
 BLOCKED_WARNING_DELAY = 10.0
-"""Seconds for which a full mailbox may stop the reading of the watch before a warning is logged."""
+"""Seconds until a warning is logged that a full mailbox stops the reading of the watch."""
 CLOCK_CHECK_INTERVAL = 16
 """Changes applied between two readings of the clock: an index function may decode every body."""
 
@@ -57,9 +55,7 @@ CLOCK_CHECK_INTERVAL = 16
 class ChangeObserver(Protocol):
     """A part of the informer that receives each change of the cache."""
 
-    def record(self, events: Sequence[Event]) -> None:
-        """Receive the events of one step."""
-        ...
+    def record(self, events: Sequence[Event]) -> None: ...
 
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Receive the changes of a state that was installed; ``kind`` is without its objects."""
@@ -70,19 +66,11 @@ class Pump:
     """Drains one queue into one cache, and distributes the events to the listeners."""
 
     def __init__(self, name: str, queue: DeltaQueue, indexer: ObjectCache) -> None:
-        """Make a pump; ``run`` starts it.
-
-        Args:
-            name: the informer's, for logs.
-            queue: the queue to drain.
-            indexer: holds the cache, and applies the entries.
-        """
         self.synced = asyncio.Event()
         """Set when the initial list was applied, or when the pump has ended."""
         self.gate = BackpressureGate()
         """Opened by a listener whose mailbox has room again."""
         self.waiters = CacheWaiters(indexer, name)
-        """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
         self.observer: ChangeObserver | None = None
@@ -108,8 +96,7 @@ class Pump:
         self._batch: list[Event] | None = None
         """The events of the batch of changes that is being applied, if there is one."""
         self._joining: list[tuple[Listener, bool, int]] = []
-        """The listeners that index functions have added in that batch, their ``replay``, and the
-        number of its events before."""
+        """Listeners that index functions added in that batch, ``replay``, and its events before."""
 
     def join(self, listener: Listener, *, replay: bool = True) -> None:
         """Deliver all further events to ``listener``; with ``replay``, the cached objects first."""
@@ -132,7 +119,7 @@ class Pump:
 
     @property
     def listeners(self) -> list[Listener]:
-        """The present listeners. Every listener that joins or leaves makes a new list of them."""
+        """The present listeners, in a new list after each join or leave."""
         if self._listeners_changed:
             self._refresh()
         return self._listeners
@@ -153,10 +140,7 @@ class Pump:
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
-        """The names of the listeners whose full mailbox the pump waits for.
-
-        May be read from any thread.
-        """
+        """The names of the listeners whose full mailbox the pump waits for, for any thread."""
         return tuple(each.name for each in self._full_listeners if not each.closed)
 
     def listener_read_by(self, task: asyncio.Task[Any] | None) -> Listener | None:
@@ -233,7 +217,6 @@ class Pump:
         time_slice.reset()
 
     def _warn_blocked(self) -> None:
-        """Log the listeners with ``overflow="block"`` that stop the reading of the watch."""
         names = ", ".join(self.blocked_by)
         log.warning(
             "%s: the watch was not read for %g s, because of overflow='block' and the full mailbox "
@@ -244,12 +227,8 @@ class Pump:
         )
 
     def _apply_changes(self, time_slice: TimeSlice, limit: int) -> Replaced | None:
-        """Apply a batch of changes and distribute their events.
-
-        A re-created object makes two events, so that a mailbox may exceed its limit by one.
-
-        Returns:
-            The whole new state that ended the batch, if there was one.
+        """Apply a batch of changes and distribute their events; return the whole state that ended
+        it. A re-created object makes two events, so that a mailbox may exceed its limit by one.
         """
         events: list[Event] = []
         self._batch = events
@@ -323,10 +302,7 @@ class Pump:
             self._batch_size = min(self._batch_size * 2, BATCH_SIZE)
 
     async def _merge_pending(self, time_slice: TimeSlice) -> None:
-        """Merge pending events of the listeners that are over their limit, in steps.
-
-        This is rarely needed: few mailboxes have too many events to merge for one step.
-        """
+        """Merge pending events of listeners over their limit, in steps. This is rarely needed."""
         for listener in self._needs_merge:
             while listener.mailbox.needs_merge:
                 listener.mailbox.merge_oldest(ITEMS_PER_STEP)
@@ -336,13 +312,7 @@ class Pump:
     async def _apply_replacement(
         self, replacement: Replacement, kind: Replaced, time_slice: TimeSlice
     ) -> None:
-        """Stage a new state in steps, then install and distribute it in one step.
-
-        Args:
-            replacement: the new state.
-            kind: its queue entry, without the objects.
-            time_slice: the time since the pump last yielded.
-        """
+        """Stage a new state in steps, then install and distribute it in one step."""
         scope = kind.scope
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
@@ -375,12 +345,8 @@ class Pump:
             await time_slice.maybe_yield()
 
     def _put_relist(self, batches: Sequence[EventBatch], kind: Replaced, *, initial: bool) -> None:
-        """Distribute the changes of a list, and mark the end of the first state of the cache.
-
-        Args:
-            batches: the changes.
-            kind: the queue entry of the list, without the objects.
-            initial: True if this is the first state of its scope.
+        """Distribute the changes of a list, and mark the end of the first state of the cache;
+        ``initial`` if this is the first state of its scope.
         """
         scope = kind.scope
         first = self._indexer.state.synced and not self.synced.is_set()
@@ -402,7 +368,6 @@ class Pump:
 
     async def _drain_previous_relist(self, scope: str | None, time_slice: TimeSlice) -> None:
         """Wait or merge until no listener has events of the scope's previous relist pending.
-
         Otherwise a listener that takes no events would hold as many as lists times objects.
         """
         for listener in self.listeners:

@@ -1,19 +1,12 @@
 """Resyncs: one timer for all listeners of an informer, each with a period of its own.
 
-A resync delivers the cached state to a listener again, so that the listener repeats what it does
-about each object now and then. The server is not asked. One short step passes one shared sequence
-of objects to all listeners that are due, however many objects are cached. Each listener takes the
-objects when it has nothing else pending.
+One short step passes one shared sequence of objects to all listeners that are due; each takes the
+objects when it has nothing else pending. The rules are those of client-go (``resyncCheckPeriod``,
+``shouldResync``), with these differences:
 
-The rules are those of client-go (``ResyncPeriod``, ``resyncCheckPeriod`` and ``shouldResync``),
-with these differences:
-
-- Each listener has its own period. In client-go no period is shorter than the informer's, all are
-  rounded up to multiples of the informer's period, and 0 for the informer disables all of them.
-- Resyncs go on while the server can't be reached. In client-go each attempt to list restarts the
-  timer, so that frequent short failures prevent every resync.
-- A listener that has not finished its last resync doesn't get another; client-go queues them up.
-  No listener gets one before the initial list is complete.
+- Each listener has its own period, which client-go derives from the informer's.
+- Resyncs go on while the server can't be reached. Failing lists restart client-go's timer.
+- No listener gets a resync before the initial list is complete and its last one has ended.
 - Objects that have changed since the resync began, or have an event pending, are skipped.
 """
 
@@ -33,12 +26,7 @@ class ResyncTimer:
     """Starts the resyncs of the listeners of one pump, each when it is due."""
 
     def __init__(self, pump: Pump, period: float = 0.0) -> None:
-        """Make a timer; ``run`` starts it.
-
-        Args:
-            pump: the pump whose listeners get the resyncs.
-            period: seconds, for listeners without a period of their own; 0 for never.
-        """
+        """Make a timer with a default ``period`` in seconds, or 0 for never; ``run`` starts it."""
         self._pump = pump
         self._default_period = period
         self._next_due: float | None = None
@@ -48,11 +36,7 @@ class ResyncTimer:
         self._begun = False
 
     def resolve_period(self, requested: float | None) -> float:
-        """Return the period of a listener that asks for ``requested``.
-
-        Args:
-            requested: seconds; 0 for never; ``None`` for the informer's period.
-        """
+        """Return a listener's period in seconds: 0 for never; for ``None``, the informer's."""
         if requested is None:
             return self._default_period
         if not requested >= 0:  # written so that a NaN fails, too

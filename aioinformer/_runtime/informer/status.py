@@ -28,8 +28,6 @@ MAX_REJECTED_KEYS = 100
 
 
 class InformerStatus:
-    """Reads the status of one informer."""
-
     def __init__(
         self,
         reporter: InformerReporter,
@@ -39,9 +37,7 @@ class InformerStatus:
         reflectors: Reflectors,
         checkpointer: Checkpointer | None,
     ) -> None:
-        """Read from these parts."""
         self.registrations: Callable[[], tuple[Registration, ...]] = tuple
-        """Returns the present handlers."""
         self._checkpointer = checkpointer
         self._reporter = reporter
         self._queue = queue
@@ -50,7 +46,6 @@ class InformerStatus:
         self._reflectors = reflectors
 
     def health(self) -> Health:
-        """Return a snapshot for programs."""
         from aioinformer._runtime.reporting.health import Health  # when a program first reads it
 
         status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
@@ -85,10 +80,7 @@ class InformerStatus:
         return str(self.health())
 
     def weak_describe(self) -> Callable[[], str]:
-        """Return ``describe`` for the parts that this status reads.
-
-        A strong reference from these parts would close a cycle, which would keep the cache.
-        """
+        """Return ``describe`` without a reference to this status: a cycle would keep the cache."""
         weak = WeakMethod(self.describe)
 
         def describe() -> str:

@@ -1,9 +1,8 @@
 """The comparison of a cache with the server.
 
-A list with ``resourceVersionMatch=Exact`` returns the state of exactly the version that the cache
-shows, as long as the server keeps that version (five minutes, by etcd's compaction). The list is
-read page by page, so that the state isn't in memory twice. client-go has the like as a debugging
-aid for WatchLists only, its ``consistencydetector``.
+A list with ``resourceVersionMatch=Exact`` returns the state of the cache's version, as long as the
+server keeps it (five minutes, by etcd's compaction). The list is read page by page, so that the
+state isn't in memory twice.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class ServerForm:
-    """The form in which the cache stores the objects that it reads."""
-
     managed_fields: bool
     converter: Converter | None
     ranges: HashRanges | None
@@ -53,17 +50,11 @@ async def verify(
     ranges: HashRanges | None = None,
     repair: Callable[[Sequence[Correction]], None] | None = None,
 ) -> Verification:
-    """Compare the objects of ``indexer`` with those of ``source``.
-
-    ``repair`` queues the corrections of the differences; ``None`` repairs nothing.
+    """Compare the objects of ``indexer`` with those of ``source``; ``repair`` queues corrections.
 
     If the server has discarded the cache's version, the next version that the cache reaches is
-    compared. For a quiet resource that can take until the next bookmark, a minute.
-
-    Raises:
-        NotSynced: the initial list isn't complete yet.
-        FetchError: a request failed.
-        NotRunning: the informer ended while this waited for another version.
+    compared. For a quiet resource that can take until the next bookmark, a minute. Raises
+    ``NotSynced``, ``FetchError``, or ``NotRunning`` if the informer ends meanwhile.
     """
     guard = RepairGuard()
     if repair is not None:
@@ -138,7 +129,6 @@ async def _add_server_objects(
     comparison: Comparison,
     form: ServerForm,
 ) -> None:
-    """Add the server's objects, page by page, in the form in which the cache stores them."""
 
     def add(objects: Iterable[KubeObject]) -> None:
         for obj in objects if form.converter is None else map(form.converter, objects):

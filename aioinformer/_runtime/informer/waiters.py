@@ -1,8 +1,7 @@
 """Waiters for a state of the cache, woken by the pump instead of polling.
 
-The pump wakes a waiter in the step that applies a change of the waiter's object, or reaches the
-waiter's version. The waiter checks its condition again before it returns, with no ``await`` in
-between. Without waiters this costs the pump nothing.
+The pump wakes a waiter in the step that applies a change of its object, or reaches its version. The
+waiter checks its condition again before it returns, with no ``await`` in between.
 """
 
 from __future__ import annotations
@@ -31,11 +30,7 @@ class ObjectVersion(Struct, frozen=True):
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> Self:
-        """Return the version of ``obj``.
-
-        Raises:
-            UsageError: ``obj`` has no name, uid or resourceVersion.
-        """
+        """Return the version of ``obj``; raise ``UsageError`` if it has no name, uid or version."""
         if isinstance(obj, KubeObject):
             return cls(obj.key, obj.uid, obj.resource_version)
         # A caller may have passed a key by mistake.
@@ -57,8 +52,6 @@ class ObjectVersion(Struct, frozen=True):
 
 
 class _Waiter(Struct, frozen=True, eq=False):
-    """One waiting task, and the changes that may fulfil its condition."""
-
     key: ObjectKey | None
     version: str | None
     future: asyncio.Future[None]
@@ -109,7 +102,6 @@ class _ChangedKeys:
         return keys
 
     async def wait(self) -> None:
-        """Wait for the next notification."""
         self._future = asyncio.get_running_loop().create_future()
         try:
             await self._future
@@ -129,15 +121,7 @@ class _Tally(Struct, eq=False):
 
 
 class CacheWaiters:
-    """The waiters of one cache."""
-
     def __init__(self, indexer: ObjectCache, name: str) -> None:
-        """Start without waiters.
-
-        Args:
-            indexer: holds the cached objects.
-            name: the informer's name.
-        """
         self._indexer = indexer
         self._name = name
         self.waiting: dict[_Waiter | _ChangedKeys, None] = {}
@@ -171,15 +155,10 @@ class CacheWaiters:
     async def wait_until(
         self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: str | None = None
     ) -> None:
-        """Wait until ``ready()`` is true. The function is called at once, and always in this task.
+        """Wait until ``ready()``, which is called at once and always in this task, is true.
 
-        Args:
-            ready: reads the cache.
-            key: the object whose changes can make ``ready`` true; ``None`` for any change.
-            version: the version whose application can make ``ready`` true.
-
-        Raises:
-            NotRunning: the informer ended before.
+        Changes of ``key``, or of any object, and the application of ``version`` cause another call.
+        Raises ``NotRunning`` if the informer ended before.
         """
         while not ready():
             if self._ended:
@@ -227,13 +206,8 @@ class CacheWaiters:
     async def wait_for_predicate(
         self, key: ObjectKey, predicate: Callable[[KubeObject | None], object]
     ) -> KubeObject | None:
-        """Wait until the object of that key passes ``predicate``, and return the object.
-
-        The predicate gets ``None`` if the object isn't cached. An exception of the predicate is
-        raised to the caller.
-
-        Raises:
-            NotRunning: the informer ended before.
+        """Wait until the object of that key, or ``None``, passes ``predicate``, and return it.
+        Raises exceptions of the predicate, and ``NotRunning`` if the informer ended before.
         """
 
         def passes() -> bool:
@@ -251,19 +225,11 @@ class CacheWaiters:
         *,
         at_least: int,
     ) -> int:
-        """Wait until every selected object passes, and return the number of selected objects.
+        """Wait until every object that ``selects`` passes, and return the number of these objects.
 
-        Every object is tested once, in steps, and again after it has changed. The result is true
-        of one state of the cache.
-
-        Args:
-            selects: returns True for an object that must pass.
-            passes: returns True for an object that passes.
-            failing: receives the keys of selected objects that don't pass, for an error.
-            at_least: the number of objects that must be selected.
-
-        Raises:
-            NotRunning: the informer ended before.
+        Every object is tested once, in steps, and again after it has changed. The result is true of
+        one state of the cache. ``failing`` receives the keys that don't pass, for an error. Raises
+        ``NotRunning`` if the informer ended before.
         """
         changes, selected = _ChangedKeys(), set[ObjectKey]()
         tally = _Tally(selected, failing)
