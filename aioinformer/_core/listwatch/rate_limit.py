@@ -84,6 +84,9 @@ class Bucket:
         """Take a token. The caller has waited until ``ready_at``."""
         self._full_at = max(self._full_at, now) + self._interval
 
+    def __repr__(self) -> str:
+        return f"<Bucket {1 / self._interval:g}/s burst={self._burst} ready at {self.ready_at:.3f}>"
+
 
 class ServerLimiter:
     """The token bucket of one client, and the state of its server."""
