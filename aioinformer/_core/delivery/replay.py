@@ -162,8 +162,6 @@ def _map_events(
     return (event and event_map(event) for event in events)
 
 
-def map_events(events: EventBatch, event_map: EventMap | None) -> EventBatch:
+def map_events(events: EventBatch, event_map: EventMap) -> EventBatch:
     """Return the events that the filter lets through."""
-    if event_map is None:
-        return events
     return tuple(passed for event in events if (passed := event_map(event)) is not None)
