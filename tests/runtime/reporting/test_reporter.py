@@ -193,15 +193,6 @@ def test_the_state_of_an_informer_follows_its_request(
     assert reports.status.state == state
 
 
-async def _async_hook(problem: Problem) -> None:
-    """Do nothing: the coroutine of an async hook would never be awaited."""
-
-
-class _AsyncHook:
-    async def __call__(self, problem: Problem) -> None:
-        await _async_hook(problem)
-
-
 def test_the_failure_of_a_handler_is_reported_as_a_problem_and_to_metrics() -> None:
     reported = Recorder()
     error = ValueError("mine")
