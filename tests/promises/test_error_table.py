@@ -540,7 +540,7 @@ ROWS: dict[str, Row] = {
 }
 
 
-@pytest.mark.client_go(55)
+@pytest.mark.client_go(1, 12, 34, 36, 43, 45, 55)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_10_every_abnormal_end_is_reported_and_the_next_request_is_that_of_the_table(
     row: Row, caplog: pytest.LogCaptureFixture

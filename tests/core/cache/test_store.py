@@ -277,6 +277,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.client_go(101, 102)
 @given(CHANGES)
 @settings(deadline=None)
 def test_indexes_equal_newly_built_ones_after_any_changes(

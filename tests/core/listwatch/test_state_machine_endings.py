@@ -218,6 +218,7 @@ def test_the_data_of_a_watch_puts_its_idle_timeout_off() -> None:
 # -- failures and malformed states -----------------------------------------------------------------
 
 
+@pytest.mark.client_go(39)
 def test_a_server_without_watchlists_is_recognized_by_its_error() -> None:
     error = make_server_error(422, "Invalid")
     assert watchlist_state().finish_failed(error, opened=False) == RequestEnd(

@@ -730,3 +730,17 @@ async def test_a_stream_without_replay_that_an_index_function_adds_receives_what
         await pipeline.drained()
         assert [event.obj.name for event in taken(added[0])] == ["b", "c", "d"]
         assert pipeline.pump.listeners == added
+
+
+@pytest.mark.client_go(97)
+async def test_more_changes_than_a_batch_are_all_delivered() -> None:
+    pipeline = Pipeline()
+    listener = pipeline.listener(limit=BATCH_SIZE * 4)
+
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(BATCH_SIZE * 3 + 1)))
+        await pipeline.drained()
+
+    assert [event.obj.name for event in taken(listener)] == [
+        f"p-{n}" for n in range(BATCH_SIZE * 3 + 1)
+    ]
