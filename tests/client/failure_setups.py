@@ -208,7 +208,7 @@ async def wrong_token(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
 
 @asynccontextmanager
 async def forbidden(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
-    """Deny an authenticated user the request (recording 25 with another user)."""
+    """Deny an authenticated user the request."""
     text = (
         'pods is forbidden: User "system:serviceaccount:web:shop" cannot list resource "pods" '
         'in API group "" in the namespace "web"'

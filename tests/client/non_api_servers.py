@@ -40,7 +40,7 @@ def web_service(stage: FailureSetup) -> AbstractAsyncContextManager[FailureConte
 
 
 def go_service(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
-    """Answer with the text of Go's library, as an API server for unknown paths (recording 53)."""
+    """Answer with the text of Go's library, as an API server for unknown paths."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=404, text="404 page not found\n")

@@ -39,8 +39,8 @@ PROBE = ListRequest("", 1, freshness_check=True)
 LOOKUP = DiscoveryRequest()
 
 
-def simulated(story: Callable[[], Coroutine[object, object, T]]) -> T:
-    return run(story(), seed=7, horizon=10_000)
+def simulated(scenario: Callable[[], Coroutine[object, object, T]]) -> T:
+    return run(scenario(), seed=7, horizon=10_000)
 
 
 def now() -> float:
@@ -89,13 +89,13 @@ def busy(seconds: float) -> FetchError:
 
 @pytest.mark.parametrize("request_", [FIRST, WATCH_LIST], ids=["list", "watchlist"])
 def test_eight_initial_lists_are_read_at_once(request_: AnyRequest) -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler()
         return await at_once(
             [send(scheduler.create_lane(), request_, lasting=5.0) for _ in range(20)]
         )
 
-    sent = simulated(story)
+    sent = simulated(scenario)
     # A list keeps its slot for a moment more, for its next page.
     step = 5.0 + (PAGE_SLOT_SECONDS if request_ is FIRST else 0.0)
     assert sorted(sent) == pytest.approx([0.0] * 8 + [step] * 8 + [2 * step] * 4)
@@ -103,17 +103,17 @@ def test_eight_initial_lists_are_read_at_once(request_: AnyRequest) -> None:
 
 @pytest.mark.parametrize("request_", [WATCH, PROBE], ids=["watch", "probe"])
 def test_a_request_without_an_initial_list_needs_no_slot(request_: AnyRequest) -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1))
         return await at_once(
             [send(scheduler.create_lane(), request_, lasting=5.0) for _ in range(20)]
         )
 
-    assert simulated(story) == [0.0] * 20
+    assert simulated(scenario) == [0.0] * 20
 
 
 def test_a_resource_lookup_needs_no_slot_and_frees_the_kept_one() -> None:
-    async def story() -> list[object]:
+    async def scenario() -> list[object]:
         scheduler = RequestScheduler(Limits(lists=1))
         lane = scheduler.create_lane()
         await send(lane, FIRST)  # keeps its slot for a next page
@@ -121,11 +121,11 @@ def test_a_resource_lookup_needs_no_slot_and_frees_the_kept_one() -> None:
         await send(lane, LOOKUP)
         return [held, scheduler.initial_lists, await send(scheduler.create_lane(), FIRST)]
 
-    assert simulated(story) == [1, 0, 0.0]
+    assert simulated(scenario) == [1, 0, 0.0]
 
 
 def test_slots_are_assigned_in_the_order_of_the_requests() -> None:
-    async def story() -> list[int]:
+    async def scenario() -> list[int]:
         scheduler, order = RequestScheduler(Limits(lists=2)), list[int]()
 
         async def one(number: int) -> None:
@@ -140,11 +140,11 @@ def test_slots_are_assigned_in_the_order_of_the_requests() -> None:
         await asyncio.gather(*tasks)
         return order
 
-    assert simulated(story) == list(range(12))
+    assert simulated(scenario) == list(range(12))
 
 
 def test_a_watch_list_frees_its_slot_once_when_its_initial_list_is_complete() -> None:
-    async def story() -> tuple[float, int]:
+    async def scenario() -> tuple[float, int]:
         scheduler = RequestScheduler(Limits(lists=1))
 
         async def stream() -> None:
@@ -162,13 +162,13 @@ def test_a_watch_list_frees_its_slot_once_when_its_initial_list_is_complete() ->
         await asyncio.wait([streaming])
         return sent, scheduler.initial_lists
 
-    assert simulated(story) == (2.0, 0)
+    assert simulated(scenario) == (2.0, 0)
 
 
 def test_a_list_keeps_its_slot_for_its_pages() -> None:
     """Otherwise every page of one list would let another begin."""
 
-    async def story() -> tuple[list[float], float]:
+    async def scenario() -> tuple[list[float], float]:
         scheduler = RequestScheduler(Limits(lists=1))
 
         async def pages() -> list[float]:
@@ -185,48 +185,48 @@ def test_a_list_keeps_its_slot_for_its_pages() -> None:
         other = await send(scheduler.create_lane(), FIRST)
         return await paging, other
 
-    pages, other = simulated(story)
+    pages, other = simulated(scenario)
     assert pages == pytest.approx([0.0, 1.5, 3.0, 4.5, 5.5])
     assert other == pytest.approx(5.5)  # the watch after the last page gave the slot back
 
 
 def test_the_watch_after_a_list_frees_the_slot_of_the_list() -> None:
-    async def story() -> float:
+    async def scenario() -> float:
         scheduler = RequestScheduler(Limits(lists=1))
         lane = scheduler.create_lane()
         await send(lane, FIRST)
         async with lane.acquire(WATCH):
             return await send(scheduler.create_lane(), FIRST)
 
-    assert simulated(story) == 0.0
+    assert simulated(scenario) == 0.0
 
 
 def test_the_end_of_a_watch_list_frees_no_slot_of_a_list_on_the_same_lane() -> None:
     """A verification lists while the reflector watches."""
 
-    async def story() -> int:
+    async def scenario() -> int:
         scheduler = RequestScheduler(Limits(lists=2))
         lane = scheduler.create_lane()
         async with lane.acquire(WATCH_LIST), lane.acquire(FIRST):
             lane.release_list_slot()
             return scheduler.initial_lists
 
-    assert simulated(story) == 1
+    assert simulated(scenario) == 1
 
 
 def test_a_slot_that_is_kept_for_a_next_page_is_free_after_a_second() -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1))
         return [
             await send(scheduler.create_lane(), FIRST),
             await send(scheduler.create_lane(), FIRST),
         ]
 
-    assert simulated(story) == [0.0, PAGE_SLOT_SECONDS]
+    assert simulated(scenario) == [0.0, PAGE_SLOT_SECONDS]
 
 
 def test_a_list_without_an_end_frees_its_slot_after_a_minute() -> None:
-    async def story() -> tuple[float, int]:
+    async def scenario() -> tuple[float, int]:
         scheduler = RequestScheduler(Limits(lists=1))
         dripping = asyncio.create_task(send(scheduler.create_lane(), FIRST, lasting=1000.0))
         await asyncio.sleep(0)
@@ -234,19 +234,19 @@ def test_a_list_without_an_end_frees_its_slot_after_a_minute() -> None:
         await dripping
         return sent, scheduler.initial_lists
 
-    assert simulated(story) == (60.0, 0)
+    assert simulated(scenario) == (60.0, 0)
 
 
 @pytest.mark.parametrize("error", [LOST, RuntimeError("a bug"), asyncio.CancelledError()])
 def test_a_failed_request_frees_its_slot(error: BaseException) -> None:
-    async def story() -> int:
+    async def scenario() -> int:
         scheduler = RequestScheduler(Limits(lists=1))
         with pytest.raises(type(error)):
             async with scheduler.create_lane().acquire(FIRST):
                 raise error
         return scheduler.initial_lists
 
-    assert simulated(story) == 0
+    assert simulated(scenario) == 0
 
 
 # -- restarts ----------------------------------------------------------------------------------
@@ -254,16 +254,16 @@ def test_a_failed_request_frees_its_slot(error: BaseException) -> None:
 
 @pytest.mark.parametrize("request_", [REWATCH, RELIST, LOOKUP], ids=["watch", "list", "lookup"])
 def test_twenty_restarts_a_second_are_sent_after_a_burst_of_five(request_: AnyRequest) -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1000))
         return await at_once([send(scheduler.create_lane(), request_) for _ in range(45)])
 
-    sent = sorted(simulated(story))
+    sent = sorted(simulated(scenario))
     assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 41)])
 
 
 def test_tokens_are_assigned_in_the_order_of_the_requests() -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler, line = RequestScheduler(Limits(lists=1000)), list[asyncio.Task[float]]()
         for number in range(30):
             request: AnyRequest = RELIST if number % 3 == 0 else REWATCH
@@ -271,56 +271,56 @@ def test_tokens_are_assigned_in_the_order_of_the_requests() -> None:
             await asyncio.sleep(0.001)
         return [await each for each in line]
 
-    sent = simulated(story)
+    sent = simulated(scenario)
     assert sent == sorted(sent)
     assert sent[-1] > 1.0
 
 
 def test_a_request_that_follows_a_success_takes_no_token() -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler()
         await at_once([send(scheduler.create_lane(), REWATCH) for _ in range(5)])
         requests: list[AnyRequest] = [FIRST, PAGE, WATCH] * 10
         return await at_once([send(scheduler.create_lane(), each) for each in requests])
 
-    assert simulated(story)[:3] == [0.0, 0.0, 0.0]
+    assert simulated(scenario)[:3] == [0.0, 0.0, 0.0]
 
 
 def test_first_requests_to_a_failing_server_take_tokens() -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1000))
         await fail(scheduler, LOST)
         return await at_once([fail(scheduler, LOST) for _ in range(24)])
 
-    sent = sorted(simulated(story))
+    sent = sorted(simulated(scenario))
     assert sent[:4] == [0.0] * 4  # the first one was let through before anybody knew
     assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 20)])
 
 
 def test_first_requests_take_no_token_after_the_server_has_answered() -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1000))
         await fail(scheduler, LOST)
         await send(scheduler.create_lane(), REWATCH)
         return await at_once([send(scheduler.create_lane(), FIRST) for _ in range(25)])
 
-    assert simulated(story) == [0.0] * 25
+    assert simulated(scenario) == [0.0] * 25
 
 
 def test_the_pages_of_a_list_take_no_token_from_a_failing_server() -> None:
     """A long list would come to no end if each of its pages went behind five hundred restarts."""
 
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler()
         await fail(scheduler, LOST)
         requests: list[AnyRequest] = [WATCH, PAGE] * 4
         return await at_once([send(scheduler.create_lane(), each) for each in requests])
 
-    assert simulated(story) == [0.0] * 8
+    assert simulated(scenario) == [0.0] * 8
 
 
 def test_requests_that_waited_during_an_outage_take_tokens_after_it() -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1))
 
         async def hold() -> None:
@@ -337,13 +337,13 @@ def test_requests_that_waited_during_an_outage_take_tokens_after_it() -> None:
         await holding
         return [await each for each in line]
 
-    sent = sorted(simulated(story))
+    sent = sorted(simulated(scenario))
     assert sent[:5] == pytest.approx([1.0] * 5)
     assert sent[-1] == pytest.approx(2.0)
 
 
 def test_an_error_after_the_response_has_started_counts_as_a_failure() -> None:
-    async def story() -> bool:
+    async def scenario() -> bool:
         scheduler = RequestScheduler()
 
         async def broken() -> None:
@@ -356,14 +356,14 @@ def test_an_error_after_the_response_has_started_counts_as_a_failure() -> None:
             await broken()
         return scheduler.limiter.failing
 
-    assert simulated(story)
+    assert simulated(scenario)
 
 
 # -- the gate ----------------------------------------------------------------------------------
 
 
 def test_after_a_retry_after_all_requests_wait_and_the_bucket_spreads_them() -> None:
-    async def story() -> dict[str, list[float]]:
+    async def scenario() -> dict[str, list[float]]:
         scheduler = RequestScheduler(Limits(lists=1000))
         await fail(scheduler, busy(3.0))
         requests: dict[str, AnyRequest] = {
@@ -378,7 +378,7 @@ def test_after_a_retry_after_all_requests_wait_and_the_bucket_spreads_them() -> 
         }
         return {name: sorted([await each for each in tasks]) for name, tasks in line.items()}
 
-    sent = simulated(story)
+    sent = simulated(scenario)
     assert min(map(min, sent.values())) == 3.0
     assert sent["page"] == sent["watch"] == [3.0] * 10
     tokens = sorted(sent["first"] + sent["again"])
@@ -386,7 +386,7 @@ def test_after_a_retry_after_all_requests_wait_and_the_bucket_spreads_them() -> 
 
 
 def test_a_longer_retry_after_extends_the_wait_of_waiting_requests() -> None:
-    async def story() -> list[float]:
+    async def scenario() -> list[float]:
         scheduler = RequestScheduler()
         await fail(scheduler, busy(3.0))
         requests: list[AnyRequest] = [WATCH, REWATCH]
@@ -395,17 +395,17 @@ def test_a_longer_retry_after_extends_the_wait_of_waiting_requests() -> None:
         scheduler.record_failure(busy(10.0))
         return [await each for each in line]
 
-    assert simulated(story) == [12.0, 12.0]
+    assert simulated(scenario) == [12.0, 12.0]
 
 
 def test_a_retry_after_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         scheduler = RequestScheduler()
         for seconds in (3.0, 5.0):
             scheduler.record_failure(busy(seconds))
 
     with caplog.at_level("INFO", logger="aioinformer.traffic"):
-        simulated(story)
+        simulated(scenario)
     assert caplog.messages == [
         "the server asks for a pause (Retry-After): no list or watch for 3.0 s"
     ]
@@ -418,7 +418,7 @@ def test_a_retry_after_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_cancelled_requests_do_not_delay_the_others(seed: int) -> None:
     """Each second one goes, at every kind of wait; the others are sent as if it had never been."""
 
-    async def story(leaving: bool) -> list[float]:
+    async def scenario(leaving: bool) -> list[float]:
         scheduler = RequestScheduler(Limits(lists=4))
         kinds: list[AnyRequest] = [RELIST, REWATCH, FIRST]
         await fail(scheduler, busy(2.0))
@@ -440,13 +440,13 @@ def test_cancelled_requests_do_not_delay_the_others(seed: int) -> None:
         assert (scheduler.waiting, scheduler.initial_lists) == (0, 0)
         return sent
 
-    alone = run(story(leaving=False), seed=seed, horizon=10_000)
-    crowded = run(story(leaving=True), seed=seed, horizon=10_000)
+    alone = run(scenario(leaving=False), seed=seed, horizon=10_000)
+    crowded = run(scenario(leaving=True), seed=seed, horizon=10_000)
     assert crowded[-1] <= alone[-1] + 0.5
 
 
 def test_the_first_waiting_request_may_be_cancelled() -> None:
-    async def story() -> tuple[list[float], int]:
+    async def scenario() -> tuple[list[float], int]:
         scheduler = RequestScheduler(Limits(restarts=1.0, burst=1))
         line = [asyncio.create_task(send(scheduler.create_lane(), REWATCH)) for _ in range(5)]
         await asyncio.sleep(0.5)
@@ -455,7 +455,7 @@ def test_the_first_waiting_request_may_be_cancelled() -> None:
         await asyncio.wait(line)
         return [each.result() for each in line if not each.cancelled()], scheduler.waiting
 
-    sent, waiting = run(story(), seed=1, order="fifo", horizon=100)
+    sent, waiting = run(scenario(), seed=1, order="fifo", horizon=100)
     assert sent == pytest.approx([0.0, 1.0, 2.0])
     assert waiting == 0
 

@@ -18,7 +18,7 @@ WATCH = WatchRequest("10", 300)
 def waited(*answers: FetchError | None, timeout: float = 10.0) -> tuple[bool, float]:
     """Return the result of a wait, and its seconds. A request ends with an answer every second."""
 
-    async def story() -> tuple[bool, float]:
+    async def scenario() -> tuple[bool, float]:
         scheduler, began = RequestScheduler(), loop_time()
         lane = scheduler.create_lane()
         waiting = asyncio.create_task(scheduler.create_lane().wait_for_answer(timeout))
@@ -33,7 +33,7 @@ def waited(*answers: FetchError | None, timeout: float = 10.0) -> tuple[bool, fl
                 pass
         return await waiting, loop_time() - began
 
-    return run_simulated(story)
+    return run_simulated(scenario)
 
 
 def test_an_answer_of_any_kind_ends_the_wait() -> None:
@@ -50,12 +50,12 @@ def test_a_failed_connection_does_not_end_the_wait() -> None:
 
 
 def test_an_answer_before_the_wait_does_not_count() -> None:
-    async def story() -> bool:
+    async def scenario() -> bool:
         scheduler = RequestScheduler()
         scheduler.record_success()
         return await scheduler.wait_for_answer(1.0)
 
-    assert run_simulated(story) is False
+    assert run_simulated(scenario) is False
 
 
 def test_a_cluster_in_memory_shares_answers_as_a_client_does() -> None:

@@ -18,7 +18,7 @@ from aioinformer._client.auth.token_refresh import RefreshingAuthorization, Toke
 from aioinformer.errors import RequestTimedOut
 from tests.client.virtual_time import in_virtual_time
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 
 
 class Source:
@@ -36,7 +36,7 @@ class Source:
 
     def access(self) -> Authenticator:
         authorization = RefreshingAuthorization(self.__call__)
-        return Authenticator(Credentials(URL("http://10.0.0.1"), authorization), timeout=PATIENCE)
+        return Authenticator(Credentials(URL("http://10.0.0.1"), authorization), timeout=TIMEOUT)
 
 
 class Contexts:
@@ -121,7 +121,7 @@ async def test_credentials_that_take_too_long_are_a_timeout_each_time() -> None:
         began = asyncio.get_running_loop().time()
         with pytest.raises(RequestTimedOut, match=r"^http://10\.0\.0\.1: the credentials were not"):
             await access.current_credentials()
-        assert asyncio.get_running_loop().time() == pytest.approx(began + PATIENCE)
+        assert asyncio.get_running_loop().time() == pytest.approx(began + TIMEOUT)
 
     assert await access.current_credentials() == RequestCredentials("Bearer 1", None)
     assert source.runs == 1  # the third request got what the first one had begun

@@ -201,7 +201,7 @@ async def test_a_core_resource_is_one_request_too() -> None:
 
 
 async def test_a_resource_is_absent_if_two_documents_do_not_contain_it() -> None:
-    """The plain 404 of a removed group version (recording 53), and the list of all groups."""
+    """The plain 404 of a removed group version, and the list of all groups."""
     documents = served()
 
     assert await DiscoveryFetcher(documents).served(WIDGETS) is None

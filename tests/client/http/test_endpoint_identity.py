@@ -69,7 +69,7 @@ def test_a_server_that_refuses_or_does_not_answer_leaves_the_endpoint() -> None:
     assert run(main(), seed=1) == IDENTITY_SECONDS
 
 
-def test_the_endpoint_is_told_from_others_by_its_url_and_its_authorities() -> None:
+def test_the_endpoint_is_distinguished_from_others_by_its_url_and_its_authorities() -> None:
     first, second = trustme.CA(), trustme.CA()
     endpoints = {
         identity(answer(), server, tls).endpoint

@@ -51,7 +51,9 @@ def test_the_namespace_of_the_downward_api_precedes_the_mounted_one(mount: Path)
     assert (given.namespace, missing.namespace) == ("shop", "")
 
 
-def test_a_machine_that_is_no_pod_is_told_where_to_put_a_kubeconfig(tmp_path: Path) -> None:
+def test_the_error_on_a_machine_that_is_no_pod_names_the_place_of_a_kubeconfig(
+    tmp_path: Path,
+) -> None:
     text = error_of(tmp_path, {})
 
     assert text.startswith(f"no cluster is configured: {TRIED}, and this is not a pod; put your")
@@ -59,13 +61,15 @@ def test_a_machine_that_is_no_pod_is_told_where_to_put_a_kubeconfig(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", POD)
-def test_a_pod_without_its_endpoint_is_told_what_is_missing(mount: Path, name: str) -> None:
+def test_the_error_of_a_pod_without_its_endpoint_names_what_is_missing(
+    mount: Path, name: str
+) -> None:
     assert "Service host/port is not set; is the service account mounted?" in error_of(
         mount, POD | {name: ""}
     )
 
 
-def test_a_pod_without_a_usable_token_is_told_what_is_wrong_and_not_what_the_file_holds(
+def test_the_error_of_a_pod_without_a_usable_token_names_the_fault_and_not_the_content(
     mount: Path,
 ) -> None:
     token = mount / "token"

@@ -88,7 +88,7 @@ def test_an_index_function_may_give_an_iterator() -> None:
 @pytest.mark.parametrize(
     ("found", "kind"), [(3, "int"), ([["a"]], "list")], ids=["number", "list of lists"]
 )
-def test_an_index_function_that_returns_no_text_is_told_what_to_return(
+def test_the_error_of_an_index_function_that_returns_no_text_names_what_it_may_return(
     found: Any, kind: str
 ) -> None:
     with pytest.raises(TypeError, match=f"it returned a {kind}; .* a string, a list of strings or"):

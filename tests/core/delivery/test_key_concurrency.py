@@ -77,9 +77,9 @@ def test_the_concurrency_is_at_least_one() -> None:
 
 @given(st.integers(1, 4), st.lists(st.sampled_from("abcdef"), max_size=40), st.randoms())
 def test_the_events_of_each_key_are_handled_in_order(
-    count: int, story: list[str], chance: Random
+    count: int, history: list[str], chance: Random
 ) -> None:
-    pending: list[Event] = [Added(pod(name, rv=str(at))) for at, name in enumerate(story)]
+    pending: list[Event] = [Added(pod(name, rv=str(at))) for at, name in enumerate(history)]
     taken_in = list(pending)
     lanes, at_work, done = KeyConcurrency(count), list[Event](), list[Event]()
 
@@ -95,6 +95,6 @@ def test_the_events_of_each_key_are_handled_in_order(
         assert len({each.obj.key for each in at_work}) == len(at_work) <= count
         assert lanes.waiting <= count * LOOKAHEAD
 
-    for name in set(story):
+    for name in set(history):
         in_order = [each for each in done if each.obj.name == name]
         assert in_order == [each for each in taken_in if each.obj.name == name]

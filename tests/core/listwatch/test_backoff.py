@@ -21,13 +21,13 @@ def test_waits_double_from_the_first_to_the_maximum() -> None:
     assert backoff.failures == 8
 
 
-def test_a_wait_is_stretched_by_up_to_its_own_length() -> None:
+def test_a_wait_is_lengthened_by_up_to_its_own_length() -> None:
     assert Backoff().next(0.0, 0.0) == 0.8
     assert Backoff().next(0.0, 0.5) == pytest.approx(1.2)
     assert Backoff().next(0.0, 0.999) == pytest.approx(1.6, rel=0.01)
 
 
-def test_the_maximum_is_stretched_too() -> None:
+def test_the_maximum_is_lengthened_too() -> None:
     """client-go: waits of up to 60 s. A fixed maximum would bring a thousand clients in step."""
     backoff = Backoff()
     for _ in range(10):

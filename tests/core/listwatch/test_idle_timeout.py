@@ -70,7 +70,7 @@ def test_data_of_any_kind_extends_the_deadline() -> None:
 
 @pytest.mark.parametrize("before_the_end", [0.5, 2.0, 4.9])
 def test_bookmarks_just_before_the_deadline_are_ignored(before_the_end: float) -> None:
-    """Every server sends one there, however often it sends others (recording 39)."""
+    """Every server sends one there, however often it sends others."""
     profile = ServerProfile()
     opened(profile).record_bookmark(1600.0 - before_the_end)
 

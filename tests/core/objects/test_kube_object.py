@@ -117,7 +117,7 @@ def test_name_namespace_uid_and_version_are_read_without_the_body() -> None:
 
 
 def test_items_of_a_list_get_api_version_and_kind_from_the_resource() -> None:
-    """The server leaves them out of the items of a list (recording 10)."""
+    """The server leaves them out of the items of a list."""
     widget = make_object(pod_body("w"), resource=WIDGETS)
 
     assert (widget["apiVersion"], widget["kind"]) == ("example.com/v1", "Widget")

@@ -205,7 +205,7 @@ states = st.lists(st.sampled_from(["here", "there", "gone", "broken"]), max_size
 
 @given(states, st.booleans())
 def test_a_filtered_listener_holds_the_object_if_its_last_state_passes(
-    story: list[str], raises: bool
+    history: list[str], raises: bool
 ) -> None:
     """For any life of one object, a legal history, at the end of which the view is right."""
 
@@ -217,7 +217,7 @@ def test_a_filtered_listener_holds_the_object_if_its_last_state_passes(
 
     held: KubeObject | None = None
     each = EventFilter(wanted, lambda _obj, _error: None).apply
-    for event in map_events(_events(story), each):
+    for event in map_events(_events(history), each):
         match event:
             case Added(obj):
                 assert held is None
@@ -229,15 +229,15 @@ def test_a_filtered_listener_holds_the_object_if_its_last_state_passes(
                 assert held is not None
                 held = None
 
-    last = story[-1] if story else "gone"
+    last = history[-1] if history else "gone"
     expected = last == "here" or (last == "broken" and raises)
     assert (held is not None) is expected
 
 
-def _events(story: list[str]) -> list[Event]:
+def _events(history: list[str]) -> list[Event]:
     events: list[Event] = []
     held: KubeObject | None = None
-    for number, node in enumerate(story):
+    for number, node in enumerate(history):
         obj = pod("a", rv=str(number), node=node)
         if node == "gone":
             events += [Deleted(held)] if held else []
@@ -250,11 +250,11 @@ def _events(story: list[str]) -> list[Event]:
 
 def test_an_object_that_left_the_filter_returned_and_was_deleted_is_deleted_once() -> None:
     box = Mailbox(limit=1, holds=lambda _: True, event_map=passing(HERE).apply)
-    story: list[Event] = [Updated(IN_1, OUT_2), Updated(OUT_2, LABELLED), Deleted(LABELLED)]
+    history: list[Event] = [Updated(IN_1, OUT_2), Updated(OUT_2, LABELLED), Deleted(LABELLED)]
     box.put([Added(IN_1)])
     assert box.pop() == Added(IN_1)
 
-    for event in story:
+    for event in history:
         box.put([event])
 
     assert [box.pop(), box.pop()] == [Deleted(LABELLED), None]

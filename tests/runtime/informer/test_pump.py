@@ -72,7 +72,7 @@ class Pipeline:
             yield
 
     async def drained(self) -> None:
-        """Everything that was queued has been applied and told."""
+        """Everything that was queued has been applied and delivered."""
         await wait_until(lambda: not self.queue.fifo)
         await yield_to_loop()
 
@@ -486,7 +486,7 @@ class Ear:
                 assert obj.key not in self.view
                 self.view[obj.key] = obj
                 if initial:
-                    assert (obj.key, obj.uid) not in self.initial, "told twice"
+                    assert (obj.key, obj.uid) not in self.initial, "delivered twice"
                     assert not self.cached or self.cached[obj.key].uid == obj.uid
                     self.initial.add((obj.key, obj.uid))
             case Updated(old, new, resync):

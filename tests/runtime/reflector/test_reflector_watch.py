@@ -278,11 +278,11 @@ WIDGETS_V2 = Resource("example.com", "v2", "widgets", "Widget")
 
 @asynccontextmanager
 async def widgets_of(
-    cluster: Cluster, told: list[Event], problems: list[Problem]
+    cluster: Cluster, delivered: list[Event], problems: list[Problem]
 ) -> AsyncGenerator[SharedInformer]:
     source = ClusterSource(cluster).lister_watcher(WIDGETS)
     informer = SharedInformer(source, on_error=problems.append)
-    informer.add_handler(told.append)
+    informer.add_handler(delivered.append)
     async with running_in_background(informer.run()):
         yield informer
 
@@ -297,8 +297,8 @@ def with_widgets(*names: str) -> Cluster:
 
 def test_a_resource_that_is_missing_at_the_start_is_waited_for() -> None:
     async def main() -> None:
-        cluster, told = Cluster(), list[Event]()
-        async with widgets_of(cluster, told, []) as informer:
+        cluster, delivered = Cluster(), list[Event]()
+        async with widgets_of(cluster, delivered, []) as informer:
             await asyncio.sleep(2 * MINUTE)
             assert not informer.synced, "an empty cache must not pass for a synced one"
             assert informer.health.state == "absent"
@@ -307,15 +307,15 @@ def test_a_resource_that_is_missing_at_the_start_is_waited_for() -> None:
             cluster.create(WIDGETS, {"metadata": {"name": "a"}})
             await informer.wait_synced(timeout=2 * MINUTE)
             await asyncio.sleep(1)
-            assert [event.obj.name for event in told] == ["a"]
+            assert [event.obj.name for event in delivered] == ["a"]
 
     in_virtual_time(main)
 
 
 def test_a_resource_that_is_deleted_empties_the_cache_and_comes_back_by_itself() -> None:
     async def main() -> None:
-        cluster, told = with_widgets("a", "b"), list[Event]()
-        async with widgets_of(cluster, told, []) as informer:
+        cluster, delivered = with_widgets("a", "b"), list[Event]()
+        async with widgets_of(cluster, delivered, []) as informer:
             await informer.wait_synced(timeout=30)
             cluster.remove_resource(WIDGETS)
             await asyncio.sleep(MINUTE)
@@ -335,21 +335,21 @@ def test_a_resource_that_404_and_discovery_report_as_removed_empties_the_cache()
     """The watch broke before the deletions came."""
 
     async def main() -> None:
-        cluster, told = with_widgets("a"), list[Event]()
+        cluster, delivered = with_widgets("a"), list[Event]()
         source = ClusterSource(cluster)
         informer = SharedInformer(source.lister_watcher(WIDGETS))
-        informer.add_handler(told.append)
+        informer.add_handler(delivered.append)
         async with running_in_background(informer.run()):
             await informer.wait_synced(timeout=30)
             with source.faults.reset(verb="watch"):
                 cluster.remove_resource(WIDGETS)
                 await asyncio.sleep(0.1)
             await asyncio.sleep(MINUTE)
-            match told[-1]:
+            match delivered[-1]:
                 case Deleted(obj, reason):
                     assert (obj.name, reason) == ("a", "resource_gone")
                 case _:
-                    pytest.fail(f"told of {told}")
+                    pytest.fail(f"delivered: {delivered}")
             assert len(informer.lister) == 0
 
     in_virtual_time(main)
@@ -360,10 +360,10 @@ def test_a_404_does_not_empty_the_cache_while_discovery_lists_the_resource(code:
     """A 404 may come from a replica that lags behind, or from something in between."""
 
     async def main() -> None:
-        cluster, told = with_widgets("a"), list[Event]()
+        cluster, delivered = with_widgets("a"), list[Event]()
         source = ClusterSource(cluster)
         informer = SharedInformer(source.lister_watcher(WIDGETS))
-        informer.add_handler(told.append)
+        informer.add_handler(delivered.append)
         async with running_in_background(informer.run()):
             await informer.wait_synced(timeout=30)
             with (
@@ -376,7 +376,7 @@ def test_a_404_does_not_empty_the_cache_while_discovery_lists_the_resource(code:
                 assert informer.health.error is not None
             await asyncio.sleep(2 * MINUTE)
             assert informer.health.state == "watching"
-            assert [type(event).__name__ for event in told] == ["Added"]
+            assert [type(event).__name__ for event in delivered] == ["Added"]
 
     in_virtual_time(main)
 

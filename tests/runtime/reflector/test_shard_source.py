@@ -29,7 +29,7 @@ def test_the_only_shard_of_a_resource_needs_no_filter() -> None:
     assert make_shard_filter(None, PODS) is None
 
 
-def test_a_group_is_told_from_a_fixed_shard() -> None:
+def test_a_group_is_distinguished_from_a_fixed_shard() -> None:
     group: ShardAssignment = MemoryAssignment()
 
     assert group_of(group) is group
