@@ -20,6 +20,7 @@ from aioinformer._core.objects.deltas import (
     Replaced,
 )
 from aioinformer._core.objects.kube_object import DeleteReason
+from aioinformer._core.objects.view import conversion_view
 from aioinformer.errors import IndexFailed, NotSynced, UsageError
 from tests.core.builders import PODS, pod
 
@@ -461,3 +462,22 @@ def test_a_confirmation_from_before_a_removal_does_not_count() -> None:
     cache.confirm_restored(Confirmed("a"))
 
     assert not cache.state.synced
+
+
+def test_an_object_is_held_by_uid() -> None:
+    cache = synced_cache("a")
+
+    assert cache.holds(pod("x", namespace="a", rv="9"))
+    assert not cache.holds(pod("x", namespace="a", uid="another"))
+    assert not cache.holds(pod("x", namespace="b"))
+
+
+def test_the_view_of_the_cache_is_that_of_each_namespace() -> None:
+    view = conversion_view(name_of)
+    cache = PartitionedIndexer(view=view)
+    cache.add_scope("a")
+    relist(cache, "a", pod("x", namespace="a"))
+    part = cache.part("a")
+
+    assert part is not None
+    assert cache.view is part.view is view
