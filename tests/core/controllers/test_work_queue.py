@@ -425,3 +425,59 @@ class Machine(RuleBasedStateMachine):
 
 TestAnyHistory = Machine.TestCase
 TestAnyHistory.settings = settings(stateful_step_count=50)
+
+
+@pytest.mark.client_go(130)
+def test_many_adds_while_a_key_is_worked_on_are_exactly_one_run_more() -> None:
+    queue = filled("a")
+    queue.take(0.0)
+    for _ in range(100):
+        queue.add("a", 0.0)
+    assert queue.waiting == 0  # not while it is worked on
+
+    assert queue.done("a", 0.0).rerun is not None
+
+    assert emptied(queue) == ["a"]
+    assert (queue.adds, queue.merged) == (2, 99)
+
+
+def test_a_queue_that_is_shut_down_hands_out_what_it_has_and_takes_nothing() -> None:
+    queue = filled("a", "b")
+    queue.add_at("later", 1.0)
+    queue.shut_down()
+    assert not queue.add("c", 0.0)
+    assert not queue.add("a", 0.0)
+    assert not queue.add_at("d", 1.0)
+    assert not queue.finished
+    assert emptied(queue) == ["a", "b"]
+    assert (queue.finished, queue.idle, queue.dropped) == (True, True, 4)
+
+
+def test_waiting_keys_can_be_dropped_without_being_processed() -> None:
+    queue = filled("a", "b", "c", "c")
+    queue.add("low", 0.0, LOW)
+    queue.add_at("later", 1.0)
+    queue.take(0.0)
+    queue.add("a", 0.0)
+    queue.shut_down()
+    queue.shut_down(drop=True)
+    queue.shut_down(drop=True)
+
+    assert (queue.waiting, queue.reruns, queue.dropped) == (0, 0, 5)
+    assert (queue.finished, queue.idle) == (True, False)
+    assert queue.priority("b") is None
+    assert queue.done("a", 0.0).rerun is None
+    found = queue.statistics(9.0)
+    assert (found.done, found.depth, found.processing, found.waiting_longest) == (1, 0, 0, 0)
+    assert queue.idle
+
+
+def test_an_unused_queue_has_numbers_too() -> None:
+    found = KeyQueue[str]().statistics(3.0)
+    assert (found.depth, found.waited_mean, found.worked_mean, found.waiting_longest) == (
+        0,
+        0,
+        0,
+        0,
+    )
+    assert (found.running_longest, found.unfinished_seconds) == (0, 0)

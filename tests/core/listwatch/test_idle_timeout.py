@@ -264,3 +264,11 @@ def test_a_check_after_another_end_of_a_watch_says_nothing_about_the_interval() 
     opened(profile).end_check()
 
     assert profile.bookmark_interval == 60.0
+
+
+def test_a_factor_of_one_and_all_limits_above_zero_are_allowed() -> None:
+    LivenessPolicy(idle_factor=1, initial_idle=0.1, initial_total=0.1, list_total=0.1)
+    with pytest.raises(ValueError, match=r"^initial_idle, .* and list_total must be above 0$"):
+        LivenessPolicy(list_total=0)
+    with pytest.raises(ValueError, match=r"^idle_factor must be 0 or at least 1, not 0\.5$"):
+        LivenessPolicy(idle_factor=0.5)

@@ -195,3 +195,8 @@ def test_failures_are_counted_and_a_wait_below_a_second_is_kept() -> None:
         limiter.record_failure(refused(429, 0.5), 100.0)
     assert limiter.failures == 3
     assert limiter.blocked_until == 100.5
+
+
+def test_the_least_limits_are_accepted() -> None:
+    limits = Limits(lists=1, burst=1, restarts=0.5, retry_after=0, slot_timeout=0.5)
+    assert (limits.lists, limits.burst, limits.retry_after) == (1, 1, 0)
