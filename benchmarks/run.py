@@ -31,7 +31,7 @@ from benchmarks.load.processes import (
 from benchmarks.load.scratch import scratch
 from benchmarks.load.server import rate
 from benchmarks.measures.caches import CACHES, Cache
-from benchmarks.measures.callbacks import Longest, Stretch
+from benchmarks.measures.callbacks import Longest, LongestCallback
 from benchmarks.measures.curves import (
     Curve,
     Curves,
@@ -44,12 +44,12 @@ from benchmarks.measures.fanout import Fanout
 from benchmarks.measures.imports import ImportTimes
 from benchmarks.measures.latency import Latency
 
-__all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run"]
+__all__ = ["FULL", "QUICK", "CacheSizes", "Numbers", "Results", "Size", "run"]
 
 RATE = 5_000
 """Events a second in the measurement of latency."""
 FEW = 1_000
-"""Cached objects in the smaller cache of ``Crowd``."""
+"""Cached objects in the smaller cache of ``CacheSizes``."""
 VARIANT_REPETITIONS = 2
 """Runs of a variant at most. Its differences from the contestant that it varies are large."""
 CURVES = ("ours", "client-go JSON", "kube-rs typed")
@@ -145,7 +145,7 @@ class Numbers(Struct, kw_only=True):
         )
 
 
-class Crowd(Struct):
+class CacheSizes(Struct):
     """The cost of changes of random objects, in a small cache and in a large one."""
 
     few: Numbers
@@ -176,7 +176,7 @@ class Results(Struct, kw_only=True):
     latency: dict[str, Latency]
     """The latency of events at a moderate rate (``ours``), and of the same bytes without the
     library (``floor``)."""
-    crowd: Crowd
+    cache_sizes: CacheSizes
     imports: ImportTimes
 
 
@@ -221,7 +221,7 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
     report("latency")
     latency = _latency(size)
     report("few objects and many")
-    crowd = _crowd(size)
+    cache_sizes = _cache_sizes(size)
     objects = _objects(contestants, size, report) if size.complete else {}
     report("imports")
     return Results(
@@ -241,7 +241,7 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
         fanout=fanout,
         caches=caches,
         latency=latency,
-        crowd=crowd,
+        cache_sizes=cache_sizes,
         imports=ImportTimes.measure(size.imports),
     )
 
@@ -359,7 +359,7 @@ def _latency(size: Size) -> dict[str, Latency]:
     }
 
 
-def _crowd(size: Size) -> Crowd:
+def _cache_sizes(size: Size) -> CacheSizes:
     """Measure both caches in turns."""
     contestant = ours("ours")
     sizes = FEW, size.large
@@ -374,10 +374,10 @@ def _crowd(size: Size) -> Crowd:
             for dataset, found in zip(datasets, samples, strict=True):
                 found.append(contestant.measure(dataset))
     few, many = (Numbers.of(*each) for each in zip(samples, datasets, strict=True))
-    return Crowd(few, many)
+    return CacheSizes(few, many)
 
 
-def _middle(found: list[Stretch]) -> Stretch:
-    by_cpu = sorted(found, key=lambda stretch: stretch.cpu)
+def _middle(found: list[LongestCallback]) -> LongestCallback:
+    by_cpu = sorted(found, key=lambda each: each.cpu)
     middle = by_cpu[len(by_cpu) // 2]
-    return Stretch(middle.cpu, median(each.wall for each in found), middle.what)
+    return LongestCallback(middle.cpu, median(each.wall for each in found), middle.what)

@@ -34,7 +34,7 @@ from aioinformer import (
 )
 from benchmarks.contestants.ours import namespace, release
 
-__all__ = ["Longest", "Stretch", "Timer", "timing"]
+__all__ = ["Longest", "LongestCallback", "Timer", "timing"]
 
 RUN = "_run"
 """The method that the loop calls for each handle. asyncio has no public hook at this place."""
@@ -49,8 +49,8 @@ TICK = 0.0001
 without a long wait."""
 
 
-class Stretch(Struct):
-    """The longest callbacks of one stretch of work, in seconds."""
+class LongestCallback(Struct):
+    """The longest callback of one part of the work, in seconds."""
 
     cpu: float = 0.0
     """By CPU time of the thread."""
@@ -64,12 +64,12 @@ class Stretch(Struct):
 
 
 class Longest(Struct):
-    """The longest callbacks of all measured stretches."""
+    """The longest callbacks of all measured parts of the work."""
 
-    sync: Stretch
-    relist: Stretch
-    resync: Stretch
-    add_index: Stretch
+    sync: LongestCallback
+    relist: LongestCallback
+    resync: LongestCallback
+    add_index: LongestCallback
 
 
 class Timer:
@@ -77,7 +77,7 @@ class Timer:
 
     def __init__(self, run: Callable[[asyncio.Handle], None]) -> None:
         """Create a timer that runs handles by ``run``."""
-        self.longest = Stretch()
+        self.longest = LongestCallback()
         self._run = run
         self._collecting = 0.0
 
@@ -98,9 +98,9 @@ class Timer:
         else:
             self.longest.collection = max(self.longest.collection, now - self._collecting)
 
-    def take(self) -> Stretch:
+    def take(self) -> LongestCallback:
         """Return the longest callbacks since the previous call."""
-        longest, self.longest = self.longest, Stretch()
+        longest, self.longest = self.longest, LongestCallback()
         return longest
 
 

@@ -30,7 +30,7 @@ from benchmarks.load.meter import Stopwatch, highest, resident
 from benchmarks.load.pods import Dataset
 from benchmarks.load.processes import LOAD, PACED, machine_name, output, serving
 from benchmarks.load.scratch import scratch
-from benchmarks.measures.callbacks import Stretch, Timer, timing
+from benchmarks.measures.callbacks import LongestCallback, Timer, timing
 from benchmarks.measures.latency import Clock, Latency
 
 __all__ = ["FULL_SCALE", "TINY_SCALE", "Scale", "ScaleSize", "scale", "scale_rows"]
@@ -82,9 +82,9 @@ class LargeCache(Struct, kw_only=True):
     """Bytes of JSON an object, as the server sends them."""
     sync_wall: float
     sync_cpu: float
-    longest: Stretch
+    longest: LongestCallback
     """The longest callbacks of the initial list."""
-    longest_live: Stretch
+    longest_live: LongestCallback
     """The longest callbacks during the events."""
     settled: float
     """Bytes an object above the bare process."""
@@ -102,8 +102,8 @@ class ManyInformers(Struct, kw_only=True):
     """Objects in all caches."""
     sync_wall: float
     sync_cpu: float
-    longest: Stretch
-    longest_live: Stretch
+    longest: LongestCallback
+    longest_live: LongestCallback
     memory: float
     """Bytes an informer, with its connection, its listeners and its objects."""
     tasks: float

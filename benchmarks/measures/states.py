@@ -26,7 +26,7 @@ from benchmarks.load.meter import forget_highest, highest, resident
 from benchmarks.load.pods import Dataset
 from benchmarks.load.processes import output, serving
 from benchmarks.load.scratch import scratch
-from benchmarks.measures.callbacks import Stretch, Timer, timing
+from benchmarks.measures.callbacks import LongestCallback, Timer, timing
 
 __all__ = ["Cost", "Readings", "measure", "measured"]
 
@@ -44,7 +44,7 @@ class Cost(Struct):
 
     peak: int
     """The highest number of resident bytes above the bare process."""
-    longest: Stretch
+    longest: LongestCallback
     """The longest callbacks."""
 
 

@@ -214,7 +214,7 @@ def _caches(run: Results) -> Iterator[str]:
 
 
 def _growth(run: Results) -> Iterator[str]:
-    crowd = run.crowd
+    sizes = run.cache_sizes
     yield "## Growth"
     yield ""
     if run.curves.objects:
@@ -224,9 +224,9 @@ def _growth(run: Results) -> Iterator[str]:
         yield "![CPU time per event by listeners](plots/cpu_by_listeners.svg)"
         yield ""
     yield (
-        f"An event of aioinformer costs {crowd.few.cpu_per_event * 1e6:.1f} µs among "
-        f"{crowd.few.pods:,} objects and {crowd.many.cpu_per_event * 1e6:.1f} µs among "
-        f"{crowd.many.pods:,}."
+        f"An event of aioinformer costs {sizes.few.cpu_per_event * 1e6:.1f} µs among "
+        f"{sizes.few.pods:,} objects and {sizes.many.cpu_per_event * 1e6:.1f} µs among "
+        f"{sizes.many.pods:,}."
     )
     yield ""
 

@@ -106,10 +106,10 @@ def _variants(results: Results) -> Iterator[str]:
     yield ""
     yield f"longest callback with {results.size.large:,} pods"
     for name in ("sync", "relist", "resync", "add_index"):
-        stretch = getattr(longest, name)
+        held = getattr(longest, name)
         yield (
-            f"  {name:<26}{stretch.cpu * 1e3:>8.1f} ms CPU{stretch.wall * 1e3:>8.1f} ms wall"
-            f"   {stretch.what}"
+            f"  {name:<26}{held.cpu * 1e3:>8.1f} ms CPU{held.wall * 1e3:>8.1f} ms wall"
+            f"   {held.what}"
         )
     yield f"one more async listener, events come alone: {results.fanout.coroutine:.1f} us"
     loaded = "an HTTP library with it!" if imports.network else "no HTTP library with it"
@@ -129,10 +129,10 @@ def _caches(results: Results) -> Iterator[str]:
         shown = "".join(f"{cell:>{WIDTH},.2f}" if cell else f"{'-':>{WIDTH}}" for cell in cells)
         yield f"{label:<28}{shown}"
     yield ""
-    crowd = results.crowd
+    sizes = results.cache_sizes
     yield (
-        f"an event among {crowd.many.pods:,} objects {crowd.many.cpu_per_event * 1e6:.1f} us CPU, "
-        f"among {crowd.few.pods:,} {crowd.few.cpu_per_event * 1e6:.1f} us"
+        f"an event among {sizes.many.pods:,} objects {sizes.many.cpu_per_event * 1e6:.1f} us CPU, "
+        f"among {sizes.few.pods:,} {sizes.few.cpu_per_event * 1e6:.1f} us"
     )
     for name, latency in results.latency.items():
         yield (

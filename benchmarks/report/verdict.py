@@ -94,8 +94,8 @@ def _alone(results: Results) -> Iterator[Verdict]:
     p50, p99 = (results.latency["ours"].p50 * 1e3,), (results.latency["ours"].p99 * 1e3,)
     yield Verdict("bytes to handler, 5,000 events/s, p50", "ms", p50, 0.2, 0.2, at_most=True)
     yield Verdict("  p99", "ms", p99, 1, 0.5, at_most=True)
-    crowd = _events(results.crowd.many, results.crowd.few)
-    yield Verdict("an event among many, among few = 1", "x", crowd, 1.3, 1.2, at_most=True)
+    sizes = _events(results.cache_sizes.many, results.cache_sizes.few)
+    yield Verdict("an event among many, among few = 1", "x", sizes, 1.3, 1.2, at_most=True)
     imports = results.imports.aioinformer / results.imports.aiohttp
     yield Verdict("import, aiohttp = 1", "x", (imports,), 0.6, 0.5, at_most=True)
 

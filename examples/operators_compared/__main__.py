@@ -13,7 +13,7 @@ from pathlib import Path
 from examples.operators_compared.life import live
 from examples.operators_compared.programs import PROGRAMS, BuildFailed, command_of
 
-CROWD = 100
+EXTRA_SITES = 100
 """Sites for the second measurement of memory."""
 
 
@@ -26,7 +26,7 @@ async def main(names: list[str]) -> None:
             except BuildFailed as error:
                 print(f"{name}: {error}")
                 continue
-            report = await live(command, Path(folder), crowd=CROWD)
+            report = await live(command, Path(folder), extra_sites=EXTRA_SITES)
         print(name)
         for step, seconds in report.seconds.items():
             print(f"  {seconds:6.2f} s  {step}")

@@ -118,13 +118,13 @@ class _Life:
         ]
 
 
-async def live(command: list[str], folder: Path, *, crowd: int = 0) -> LifeReport:
+async def live(command: list[str], folder: Path, *, extra_sites: int = 0) -> LifeReport:
     """Run a program through the life of a Site on an API server of its own.
 
     Args:
         command: the program and its arguments.
         folder: a folder for the kubeconfig and the program's output.
-        crowd: create so many more Sites, and measure the memory with them.
+        extra_sites: create so many more Sites, and measure the memory with them.
 
     Raises:
         LifeFailed: the program did not do a step within a minute.
@@ -139,8 +139,8 @@ async def live(command: list[str], folder: Path, *, crowd: int = 0) -> LifeRepor
         async with running(command, kubeconfig, folder) as program:
             life = _Life(cluster, program)
             await _one_site(life, cluster, program)
-            if crowd:
-                await _many_sites(life, program, crowd)
+            if extra_sites:
+                await _many_sites(life, program, extra_sites)
             life.report.processor = program.processor
             clock = asyncio.get_running_loop().time
             began = clock()

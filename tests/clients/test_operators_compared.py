@@ -44,7 +44,7 @@ async def test_the_kopf_operator_performs_each_step_of_the_comparison(tmp_path: 
 async def test_the_go_operator_performs_each_step_of_the_comparison(
     go_operator: list[str], tmp_path: Path
 ) -> None:
-    report = await live(go_operator, tmp_path, crowd=20)
+    report = await live(go_operator, tmp_path, extra_sites=20)
     assert [*report.seconds] == [*STEPS[:-1], "makes the children of 20 Sites", STEPS[-1]]
     assert report.exit_code == 0
     assert report.memory[20] < 200e6

@@ -260,7 +260,7 @@ async def test_a_redirect_is_not_followed_with_credentials_and_is_shown() -> Non
 def test_a_half_open_connection_with_bookmarks_is_replaced_after_an_idle_timeout() -> None:
     """The peer's kernel still answers; nobody is behind it. Two hundred times as fast."""
 
-    async def story() -> tuple[float, list[str]]:
+    async def scenario() -> tuple[float, list[str]]:
         cluster = cluster_with_pods("a")
         async with (
             ApiServer(cluster) as server,
@@ -281,7 +281,7 @@ def test_a_half_open_connection_with_bookmarks_is_replaced_after_an_idle_timeout
                     causes.append(type(error).__name__)
             return loop_time() - fell_silent, causes
 
-    took, causes = run_accelerated(story())
+    took, causes = run_accelerated(scenario())
     # It was silent before that, since the bookmark.
     assert 50.0 <= took <= 110.0
     assert set(causes) <= {"RequestTimedOut"}
@@ -290,7 +290,7 @@ def test_a_half_open_connection_with_bookmarks_is_replaced_after_an_idle_timeout
 def test_a_half_open_connection_without_bookmarks_is_replaced_at_its_deadline() -> None:
     """The server was asked to end it after five to ten minutes, and has 30 s of grace."""
 
-    async def story() -> float:
+    async def scenario() -> float:
         cluster = cluster_with_pods("a")
         async with (
             ApiServer(cluster) as server,
@@ -309,7 +309,7 @@ def test_a_half_open_connection_without_bookmarks_is_replaced_at_its_deadline() 
             )
             return loop_time() - opened
 
-    took = run_accelerated(story(), speed=1_000.0)
+    took = run_accelerated(scenario(), speed=1_000.0)
     assert 300.0 <= took <= 800.0
 
 

@@ -56,7 +56,7 @@ REFUSED = ErrorResponse(ConnectionFailed("refused"))
 GONE = error_response(410, "Expired", "too old resource version: 10 (20)")
 TOO_LARGE = error_response(504, "Timeout", "Too large resource version: 20, current: 10")
 BUSY = error_response(429, "TooManyRequests")
-PATIENCE = error_response(503, "ServiceUnavailable", retry=25.0)
+RETRY_LATER = error_response(503, "ServiceUnavailable", retry=25.0)
 REDIRECT = error_response(302, "Found", "Moved to https://login.example.com")
 TABLE = (
     b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}'
@@ -140,7 +140,7 @@ ROWS: dict[str, Row] = {
     ),
     "list, 429": Row(FIRST_LIST, BUSY, "throttled", TooManyRequests, "list 0", ONE_STEP),
     "list, 503 with Retry-After": Row(
-        FIRST_LIST, PATIENCE, "throttled", ServerFailure, "list 0", AS_ASKED
+        FIRST_LIST, RETRY_LATER, "throttled", ServerFailure, "list 0", AS_ASKED
     ),
     "list, 400": Row(
         FIRST_LIST, error_response(400, "BadRequest"), "bad_request", BadRequest, "list 0", ONE_STEP
@@ -215,7 +215,7 @@ ROWS: dict[str, Row] = {
         TWO_STEPS,
     ),
     "relist, 503 with Retry-After": Row(
-        LATER_LIST, PATIENCE, "throttled", ServerFailure, "whole 10", AS_ASKED
+        LATER_LIST, RETRY_LATER, "throttled", ServerFailure, "whole 10", AS_ASKED
     ),
     # -- further pages
     "page, 410: all in one, at the version first asked for": Row(
@@ -255,7 +255,7 @@ ROWS: dict[str, Row] = {
         FIRST_STREAM, BUSY, "throttled", TooManyRequests, "stream newest", ONE_STEP
     ),
     "WatchList, 503 with Retry-After: no list": Row(
-        FIRST_STREAM, PATIENCE, "throttled", ServerFailure, "stream newest", AS_ASKED
+        FIRST_STREAM, RETRY_LATER, "throttled", ServerFailure, "stream newest", AS_ASKED
     ),
     "WatchList, 401: no list": Row(
         FIRST_STREAM,
@@ -379,7 +379,7 @@ ROWS: dict[str, Row] = {
     ),
     "watch, 429: no relist": Row(WATCH, BUSY, "throttled", TooManyRequests, "watch 10", ONE_STEP),
     "watch, 503 with Retry-After: no relist": Row(
-        WATCH, PATIENCE, "throttled", ServerFailure, "watch 10", AS_ASKED
+        WATCH, RETRY_LATER, "throttled", ServerFailure, "watch 10", AS_ASKED
     ),
     "watch, 401: no relist": Row(
         WATCH,
@@ -540,7 +540,7 @@ ROWS: dict[str, Row] = {
 }
 
 
-@pytest.mark.client_go(55)
+@pytest.mark.client_go(1, 12, 34, 36, 43, 45, 55)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_10_every_abnormal_end_is_reported_and_the_next_request_is_that_of_the_table(
     row: Row, caplog: pytest.LogCaptureFixture
@@ -548,42 +548,42 @@ def test_10_every_abnormal_end_is_reported_and_the_next_request_is_that_of_the_t
     caplog.set_level(logging.WARNING, logger="aioinformer")
     caplog.set_level(logging.INFO, logger="aioinformer.reflector")
 
-    async def story() -> None:
+    async def scenario() -> None:
         start = row.start
-        scene = InformerHarness(
+        harness = InformerHarness(
             FunctionListerWatcher(
                 in_sequence(*start.answers, row.ends), watch_lists=start.watch_lists
             )
         )
-        async with scene.running():
-            problem = await scene.wait_for_problem(start.problems + 1)
-            _is_told(scene, row)
-            at, requests = scene.problems[-1][0], len(start.answers) + 1
+        async with harness.running():
+            problem = await harness.wait_for_problem(start.problems + 1)
+            _check_report(harness, row)
+            at, requests = harness.problems[-1][0], len(start.answers) + 1
             assert problem.retry_in is not None
-            came = await scene.wait_for_request(requests + 1)
-            assert scene.request_summaries[requests] == row.then
+            came = await harness.wait_for_request(requests + 1)
+            assert harness.request_summaries[requests] == row.then
             least, most = row.wait
             assert least <= came - at <= most + 0.001
             assert came - at == pytest.approx(problem.retry_in, abs=0.001)
-            assert tuple(scene.cached_versions) == start.cached
+            assert tuple(harness.cached_versions) == start.cached
             await asyncio.sleep(10.0)
-            assert len(scene.request_summaries) == requests + 1
-            assert len(scene.problems) == start.problems + 1
+            assert len(harness.request_summaries) == requests + 1
+            assert len(harness.problems) == start.problems + 1
 
-    run_simulated(story)
+    run_simulated(scenario)
     assert len(caplog.records) == row.start.problems + 1
     assert caplog.records[-1].levelname == ("INFO" if row.expected else "WARNING")
     assert f": {row.error.__name__}: " in caplog.messages[-1]
     assert "\n" not in caplog.messages[-1]
 
 
-def _is_told(scene: InformerHarness, row: Row) -> None:
+def _check_report(harness: InformerHarness, row: Row) -> None:
     """Check that hook and health report the same problem, and that the cache is unchanged."""
-    problem, health = scene.problems[-1][1], scene.informer.health
+    problem, health = harness.problems[-1][1], harness.informer.health
     assert (problem.cause, type(problem.error)) == (row.cause, row.error)
-    assert problem.phase == scene.recorder.requests[len(row.start.answers)][1].verb
+    assert problem.phase == harness.recorder.requests[len(row.start.answers)][1].verb
     assert health.synced is bool(row.start.cached)
-    assert tuple(scene.cached_versions) == row.start.cached
+    assert tuple(harness.cached_versions) == row.start.cached
     if row.wait != AT_ONCE:
         assert health.error is problem.error
         assert health.state == ("polling" if row.wait == POLLED else "waiting")

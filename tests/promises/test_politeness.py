@@ -71,7 +71,7 @@ class Counter:
         return next(at for at, total in later if total > later[0][1])
 
 
-class Scene:
+class Harness:
     """A cluster with a pod in each of many namespaces, and an informer of each."""
 
     resource: str | Resource = "pods"
@@ -135,8 +135,8 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def simulated(story: Callable[[], Coroutine[object, object, T]], *, seed: int = 7) -> T:
-    return run(story(), seed=seed, horizon=2_000)
+def simulated(scenario: Callable[[], Coroutine[object, object, T]], *, seed: int = 7) -> T:
+    return run(scenario(), seed=seed, horizon=2_000)
 
 
 def tell(title: str, counter: Counter, moments: dict[str, tuple[float, float]]) -> None:
@@ -162,34 +162,34 @@ def tell(title: str, counter: Counter, moments: dict[str, tuple[float, float]]) 
 def test_11_informers_send_at_most_fifty_requests_a_second_after_an_outage(
     compacted: bool, informers: int
 ) -> None:
-    async def story() -> tuple[Scene, dict[str, tuple[float, float]]]:
-        scene = Scene(informers=informers)
-        async with scene.started():
-            synced = await scene.converge("first")
+    async def scenario() -> tuple[Harness, dict[str, tuple[float, float]]]:
+        harness = Harness(informers=informers)
+        async with harness.started():
+            synced = await harness.converge("first")
             await asyncio.sleep(30.0)
             down = _now()
-            failing = asyncio.create_task(scene.fail(OUTAGE))
+            failing = asyncio.create_task(harness.fail(OUTAGE))
             await asyncio.sleep(1.0)
-            scene.change("second")
+            harness.change("second")
             if compacted:
-                scene.cluster.compact()
+                harness.cluster.compact()
             await failing
             up = _now()
-            converged = await scene.converge("first", "second")
+            converged = await harness.converge("first", "second")
             await asyncio.sleep(60.0)
-        return scene, {
+        return harness, {
             "start": (0.0, synced + 1.0),
             "down": (down, up),
             "until all have converged": (up, converged + 1.0),
             "and a minute more": (converged + 1.0, converged + 60.0),
         }
 
-    scene, moments = simulated(story)
+    harness, moments = simulated(scenario)
     title = f"{informers} informers, down for 60 s in the middle"
-    tell(f"{title}, history {'gone' if compacted else 'kept'}", scene.counter, moments)
+    tell(f"{title}, history {'gone' if compacted else 'kept'}", harness.counter, moments)
     down, up = moments["down"]
-    assert scene.counter.worst(down) <= MOST
-    assert scene.counter.between(down, up) >= informers  # they did try
+    assert harness.counter.worst(down) <= MOST
+    assert harness.counter.between(down, up) >= informers  # they did try
     assert moments["until all have converged"][1] - up <= 90.0
 
 
@@ -205,18 +205,18 @@ def test_11_informers_send_at_most_fifty_requests_a_second_after_an_outage_at_th
 ) -> None:
     """Three seconds are too short for all to have asked: the rest is still in line afterwards."""
 
-    async def story() -> tuple[Scene, dict[str, tuple[float, float]]]:
-        scene = Scene()
-        refusing = scene.faults.refuse()
-        async with scene.started():
+    async def scenario() -> tuple[Harness, dict[str, tuple[float, float]]]:
+        harness = Harness()
+        refusing = harness.faults.refuse()
+        async with harness.started():
             await asyncio.sleep(outage)
             refusing.end()
-            converged = await scene.converge("first")
-        return scene, {"down": (0.0, outage), "until all have synced": (outage, converged)}
+            converged = await harness.converge("first")
+        return harness, {"down": (0.0, outage), "until all have synced": (outage, converged)}
 
-    scene, moments = simulated(story)
-    tell(f"{INFORMERS} informers, down from the start for {outage:g} s", scene.counter, moments)
-    assert scene.counter.worst(0.0) <= MOST
+    harness, moments = simulated(scenario)
+    tell(f"{INFORMERS} informers, down from the start for {outage:g} s", harness.counter, moments)
+    assert harness.counter.worst(0.0) <= MOST
     assert moments["until all have synced"][1] - outage <= 90.0
 
 
@@ -227,7 +227,7 @@ WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 READERS = 200
 
 
-class Absent(Scene):
+class Absent(Harness):
     """A cluster that may have widgets or not, and an informer of them in each namespace."""
 
     resource = WIDGETS
@@ -257,24 +257,24 @@ def test_informers_send_at_most_fifty_requests_a_second_for_a_resource_that_is_n
 ) -> None:
     """Each informer lists, is answered 404, and looks whether the resource is served at all."""
 
-    async def story() -> tuple[Absent, dict[str, tuple[float, float]]]:
-        scene = Absent(served=served)
-        async with scene.started():
+    async def scenario() -> tuple[Absent, dict[str, tuple[float, float]]]:
+        harness = Absent(served=served)
+        async with harness.started():
             await asyncio.sleep(30.0)
             gone = 30.0 if served else 1.0  # the first list of each is a start, not a restart
             if served:
-                scene.cluster.remove_resource(WIDGETS)
+                harness.cluster.remove_resource(WIDGETS)
             await asyncio.sleep(120.0)
             back = _now()
-            scene.install()
-            converged = await scene.converge("first")
-        return scene, {"gone": (gone, back), "until all have converged": (back, converged)}
+            harness.install()
+            converged = await harness.converge("first")
+        return harness, {"gone": (gone, back), "until all have converged": (back, converged)}
 
-    scene, moments = simulated(story)
-    tell(f"{READERS} informers of a resource that is not served", scene.counter, moments)
+    harness, moments = simulated(scenario)
+    tell(f"{READERS} informers of a resource that is not served", harness.counter, moments)
     gone, back = moments["gone"]
-    assert scene.counter.worst(gone) <= MOST
-    assert scene.counter.between(gone, back) >= READERS  # they did look
+    assert harness.counter.worst(gone) <= MOST
+    assert harness.counter.between(gone, back) >= READERS  # they did look
     assert moments["until all have converged"][1] - back <= 120.0
 
 
@@ -282,51 +282,51 @@ def test_informers_send_at_most_fifty_requests_a_second_for_a_resource_that_is_n
 
 
 def test_one_retry_after_holds_all_informers_back() -> None:
-    async def story() -> tuple[Scene, float]:
-        scene = Scene()
-        async with scene.started():
-            await scene.converge("first")
+    async def scenario() -> tuple[Harness, float]:
+        harness = Harness()
+        async with harness.started():
+            await harness.converge("first")
             await asyncio.sleep(5.0)
-            scene.faults.status(429, retry_after=10, times=1)
+            harness.faults.status(429, retry_after=10, times=1)
             down = _now()
-            await scene.hang_up()  # all want to watch again, and the first to ask is told
-            scene.change("second")
-            await scene.converge("first", "second")
-        return scene, down
+            await harness.hang_up()  # all want to watch again, and the first to ask is told
+            harness.change("second")
+            await harness.converge("first", "second")
+        return harness, down
 
-    scene, down = simulated(story)
+    harness, down = simulated(scenario)
     tell(
         f"{INFORMERS} informers, one 429 with Retry-After: 10",
-        scene.counter,
+        harness.counter,
         {"all watches broke": (down, down + 40.0)},
     )
-    first_request = scene.counter.next_request(down)
+    first_request = harness.counter.next_request(down)
     # What was on its way when the answer came may still arrive.
-    assert 1 <= scene.counter.between(down, first_request + 0.1) <= Limits().burst
-    assert scene.counter.between(first_request + 0.1, first_request + 9.9) == 0
-    assert scene.counter.worst(first_request) <= MOST
+    assert 1 <= harness.counter.between(down, first_request + 0.1) <= Limits().burst
+    assert harness.counter.between(first_request + 0.1, first_request + 9.9) == 0
+    assert harness.counter.worst(first_request) <= MOST
 
 
 # -- lists -------------------------------------------------------------------------------------
 
 
 def test_at_most_eight_initial_lists_are_read_at_a_time() -> None:
-    async def story() -> tuple[list[int], float]:
-        scene, held = Scene(latency=0.1), list[int]()
+    async def scenario() -> tuple[list[int], float]:
+        harness, held = Harness(latency=0.1), list[int]()
 
         async def watch() -> None:
             while True:
-                held.append(scene.traffic.initial_lists)
+                held.append(harness.traffic.initial_lists)
                 await asyncio.sleep(LOOK)
 
-        async with scene.started():
+        async with harness.started():
             watching = asyncio.create_task(watch())
-            synced = await scene.converge("first")
+            synced = await harness.converge("first")
             watching.cancel()
             await asyncio.wait([watching])
         return held, synced
 
-    held, synced = simulated(story)
+    held, synced = simulated(scenario)
     assert max(held) == Limits().lists
     # Each takes 0.1 s: as fast as eight at a time can be, and no faster.
     assert 0.1 * INFORMERS / Limits().lists <= synced <= 0.15 * INFORMERS / Limits().lists
@@ -336,16 +336,16 @@ def test_at_most_eight_initial_lists_are_read_at_a_time() -> None:
 def test_without_the_limits_informers_send_more_than_four_times_as_many_requests() -> None:
     """The other tests compare with this case: each informer has only its own backoff."""
 
-    async def story() -> tuple[Scene, float]:
-        scene = Scene(Limits(lists=INFORMERS, restarts=1e6, burst=INFORMERS))
-        async with scene.started():
-            await scene.converge("first")
+    async def scenario() -> tuple[Harness, float]:
+        harness = Harness(Limits(lists=INFORMERS, restarts=1e6, burst=INFORMERS))
+        async with harness.started():
+            await harness.converge("first")
             down = _now()
-            await scene.fail(10.0)
-            await scene.converge("first")
-        return scene, down
+            await harness.fail(10.0)
+            await harness.converge("first")
+        return harness, down
 
-    scene, down = simulated(story)
+    harness, down = simulated(scenario)
     title = f"{INFORMERS} informers without limits"
-    tell(title, scene.counter, {"down for 10 s": (down, down + 40.0)})
-    assert scene.counter.worst(down) > 4 * MOST
+    tell(title, harness.counter, {"down for 10 s": (down, down + 40.0)})
+    assert harness.counter.worst(down) > 4 * MOST

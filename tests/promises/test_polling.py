@@ -34,72 +34,72 @@ def refused_watches(code: int, reason: str) -> tuple[Cluster, Faults]:
     return cluster, faults
 
 
-def _shows(scene: InformerHarness, version: str) -> bool:
-    return scene.cached_versions["a"] == version
+def _shows(harness: InformerHarness, version: str) -> bool:
+    return harness.cached_versions["a"] == version
 
 
 @pytest.mark.parametrize(("code", "reason"), REFUSALS)
 def test_a_role_that_may_only_list_syncs_at_once_and_is_fresh_after_an_interval(
     code: int, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story() -> InformerHarness:
+    async def scenario() -> InformerHarness:
         cluster, faults = refused_watches(code, reason)
-        scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
-        async with scene.running():
-            await scene.informer.wait_synced(30)
+        harness = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
+        async with harness.running():
+            await harness.informer.wait_synced(30)
             assert loop_time() < 1.0
             for number in range(10):
                 label_pod(cluster, "a", f"{number}")
                 written = loop_time()
-                await wait_until(partial(_shows, scene, str(cluster.resource_version)), every=0.5)
+                await wait_until(partial(_shows, harness, str(cluster.resource_version)), every=0.5)
                 assert loop_time() - written <= 67.0
-                health = scene.informer.health
+                health = harness.informer.health
                 assert health.state == "polling"
                 assert health.error is not None
                 assert f"{code} {reason}" in str(health)
             cluster.delete("pods", "a")
-            await wait_until(lambda: scene.cached_versions == {})
-        return scene
+            await wait_until(lambda: harness.cached_versions == {})
+        return harness
 
     caplog.set_level(logging.INFO, logger="aioinformer")
-    scene = run_simulated(story)
-    causes = [each.cause for _, each in scene.problems]
+    harness = run_simulated(scenario)
+    causes = [each.cause for _, each in harness.problems]
     assert causes.count("watch_refused") == 1, "the error hook is called once"
     assert len(causes) == 2, "and once for the WatchList"
     refused = [record for record in caplog.records if "refuses watches" in record.getMessage()]
     assert [record.levelname for record in refused].count("WARNING") == 1
-    watches = sum(each.startswith("watch") for each in scene.request_summaries)
-    lists = sum(each.split()[0] in ("list", "whole") for each in scene.request_summaries)
+    watches = sum(each.startswith("watch") for each in harness.request_summaries)
+    lists = sum(each.split()[0] in ("list", "whole") for each in harness.request_summaries)
     assert 11 <= lists <= 13
     assert 3 <= watches <= 5, "at the start, and behind ever more lists"
 
 
 def test_a_watch_that_is_allowed_later_ends_the_polling() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         cluster, faults = cluster_with_pods("a"), Faults()
         refusal = faults.status(403, reason="Forbidden", verb="watch")
-        scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
-        async with scene.running():
-            await scene.informer.wait_synced(30)
+        harness = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
+        async with harness.running():
+            await harness.informer.wait_synced(30)
             await asyncio.sleep(30.0)
             refusal.end()
-            await wait_until(lambda: scene.informer.health.state == "watching", timeout=70.0)
-            assert scene.informer.health.error is None
+            await wait_until(lambda: harness.informer.health.state == "watching", timeout=70.0)
+            assert harness.informer.health.error is None
             label_pod(cluster, "a", "heard")
             await asyncio.sleep(0.1)
-            assert scene.cached_versions["a"] == str(cluster.resource_version)
+            assert harness.cached_versions["a"] == str(cluster.resource_version)
 
-    run_simulated(story)
+    run_simulated(scenario)
 
 
 def test_a_right_to_watch_that_is_revoked_keeps_the_cache_and_its_events_exact() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         cluster, faults = cluster_with_pods("a", "b"), Faults()
-        scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
-        async with scene.running():
-            await scene.informer.wait_synced(30)
+        harness = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
+        async with harness.running():
+            await harness.informer.wait_synced(30)
             events: list[str] = []
-            scene.informer.add_handler(
+            harness.informer.add_handler(
                 lambda event: events.append(f"{type(event).__name__} {event.obj.name}")
             )
             await asyncio.sleep(40.0)
@@ -108,31 +108,31 @@ def test_a_right_to_watch_that_is_revoked_keeps_the_cache_and_its_events_exact()
                 await asyncio.sleep(0.1)
             cluster.delete("pods", "b")
             label_pod(cluster, "a", "changed")
-            await wait_until(lambda: scene.informer.health.state == "polling")
-            await wait_until(lambda: "b" not in scene.cached_versions)
+            await wait_until(lambda: harness.informer.health.state == "polling")
+            await wait_until(lambda: "b" not in harness.cached_versions)
             await asyncio.sleep(300.0)
             assert sorted(events) == ["Added a", "Added b", "Deleted b", "Updated a"]
 
-    run_simulated(story)
+    run_simulated(scenario)
 
 
 def test_health_shows_a_failed_list_and_afterwards_the_forbidden_watch_again() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         cluster, faults = refused_watches(403, "Forbidden")
-        scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
-        async with scene.running():
-            await scene.informer.wait_synced(30)
+        harness = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
+        async with harness.running():
+            await harness.informer.wait_synced(30)
             with faults.status(500, reason="InternalError", verb="list"):
-                await wait_until(lambda: scene.informer.health.state == "waiting")
-                assert "500" in str(scene.informer.health.error)
-            await wait_until(lambda: scene.informer.health.state == "polling")
-            assert isinstance(scene.informer.health.error, Forbidden)
+                await wait_until(lambda: harness.informer.health.state == "waiting")
+                assert "500" in str(harness.informer.health.error)
+            await wait_until(lambda: harness.informer.health.state == "polling")
+            assert isinstance(harness.informer.health.error, Forbidden)
 
-    run_simulated(story)
+    run_simulated(scenario)
 
 
 def test_the_interval_is_an_option_of_the_informer() -> None:
-    async def story() -> float:
+    async def scenario() -> float:
         cluster, faults = refused_watches(403, "Forbidden")
         informer = SharedInformer(
             ClusterSource(cluster, faults).lister_watcher(PODS), poll_interval=600.0
@@ -146,21 +146,21 @@ def test_the_interval_is_an_option_of_the_informer() -> None:
             )
             return loop_time() - written
 
-    assert 540.0 <= run_simulated(story) <= 661.0
+    assert 540.0 <= run_simulated(scenario) <= 661.0
 
 
 def test_a_fatal_error_of_the_watch_is_raised_after_a_list_has_succeeded() -> None:
-    async def story() -> InformerHarness:
+    async def scenario() -> InformerHarness:
         cluster, faults = refused_watches(403, "Forbidden")
-        scene = InformerHarness(
+        harness = InformerHarness(
             ClusterSource(cluster, faults).lister_watcher(PODS), fail_fast=(Forbidden,)
         )
         with pytest.raises(Forbidden):
-            await scene.informer.run()
-        return scene
+            await harness.informer.run()
+        return harness
 
-    scene = run_simulated(story)
-    assert [each.split()[0] for each in scene.request_summaries] == ["stream", "list", "watch"]
+    harness = run_simulated(scenario)
+    assert [each.split()[0] for each in harness.request_summaries] == ["stream", "list", "watch"]
 
 
 @pytest.mark.parametrize("interval", [4.0, 0.0, -1.0, float("nan"), float("inf")])

@@ -101,27 +101,27 @@ def test_fifteen_informers_are_fresh_seconds_after_their_server_is_back(
 def test_a_restored_server_is_read_again_within_4_seconds_of_its_return() -> None:
     """The server accepts a watch from a version that it hasn't reached, and is silent."""
 
-    async def story() -> tuple[float, list[str]]:
+    async def scenario() -> tuple[float, list[str]]:
         cluster, faults = cluster_with_pods("a"), Faults()
         past = cluster.snapshot()
         for number in range(30):
             label_pod(cluster, "a", f"lost-{number}")
         cluster.create("pods", {"metadata": {"name": "b"}}, namespace="web")
-        scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
-        async with scene.running():
-            await scene.informer.wait_synced(30)
+        harness = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
+        async with harness.running():
+            await harness.informer.wait_synced(30)
             await asyncio.sleep(200.0)
             with faults.refuse():
                 with faults.reset():
                     await asyncio.sleep(LOOK)
                 cluster.restore(past)
                 await asyncio.sleep(2.0)
-            back, before = loop_time(), len(scene.request_summaries)
-            await wait_until(lambda: set(scene.cached_versions) == {"a"})
-            assert scene.informer.health.rewinds == 1
-            return loop_time() - back, scene.request_summaries[before:]
+            back, before = loop_time(), len(harness.request_summaries)
+            await wait_until(lambda: set(harness.cached_versions) == {"a"})
+            assert harness.informer.health.rewinds == 1
+            return loop_time() - back, harness.request_summaries[before:]
 
-    seconds, requests = run_simulated(story)
+    seconds, requests = run_simulated(scenario)
     assert seconds <= 4.0, "the wait under way, and three requests"
     assert requests == ["probe", "stream newest"]
 
@@ -129,21 +129,21 @@ def test_a_restored_server_is_read_again_within_4_seconds_of_its_return() -> Non
 def test_a_server_that_answers_429_to_all_is_read_soon_after_its_load_ends() -> None:
     """kube-apiserver with too many requests in flight: 429 with Retry-After: 1."""
 
-    async def story(seconds: float) -> tuple[float, int]:
+    async def scenario(seconds: float) -> tuple[float, int]:
         cluster, faults = cluster_with_pods("a"), Faults()
         source = ClusterSource(cluster, faults)
-        scene = InformerHarness(source.lister_watcher(PODS))
+        harness = InformerHarness(source.lister_watcher(PODS))
         with faults.status(429, retry_after=1) as busy:
-            async with scene.running():
+            async with harness.running():
                 await asyncio.sleep(seconds)
                 busy.end()
                 ended = loop_time()
-                await scene.informer.wait_synced(300)
+                await harness.informer.wait_synced(300)
                 return loop_time() - ended, busy.hits
 
-    after, attempts = run_simulated(lambda: story(90.0))
+    after, attempts = run_simulated(lambda: scenario(90.0))
     assert after <= 6.0
     assert 15 <= attempts <= 30, "a server that serves one request in ten lets it through"
-    after, attempts = run_simulated(lambda: story(600.0))
+    after, attempts = run_simulated(lambda: scenario(600.0))
     assert after <= 40.0
     assert attempts <= 3 * 10 + 40

@@ -208,10 +208,10 @@ def table() -> Iterator[Table]:
     print(table)  # noqa: T201 - to be read with -s
 
 
-def spent(scene: InformerHarness, since: float) -> Spent:
+def spent(harness: InformerHarness, since: float) -> Spent:
     """Each request behind a failure follows it: nothing else happens in between."""
-    failures = [(at, 0) for at, problem in scene.problems if problem.phase != "rewind"]
-    requests = [(at, 1) for at, _ in scene.recorder.requests]
+    failures = [(at, 0) for at, problem in harness.problems if problem.phase != "rewind"]
+    requests = [(at, 1) for at, _ in harness.recorder.requests]
     line = sorted([*failures, *requests])
     begun = min((at for at, _ in failures), default=since)
     retries = [at - begun for (_, before), (at, what) in pairwise(line) if what and not before]
@@ -236,14 +236,14 @@ def later(answers: Answers) -> InformerHarness:
 def test_11_an_informer_keeps_to_the_budget_of_requests(
     manner: str, begun: Callable[[Answers], InformerHarness], table: Table
 ) -> None:
-    async def story() -> Spent:
-        scene = begun(MANNERS[manner])
-        async with scene.running():
+    async def scenario() -> Spent:
+        harness = begun(MANNERS[manner])
+        async with harness.running():
             await asyncio.sleep(QUIET + OUTAGE)
             assert loop_time() >= OUTAGE
-        return spent(scene, 0.0)
+        return spent(harness, 0.0)
 
-    counted = run_simulated(story)
+    counted = run_simulated(scenario)
     table.rows[f"{manner}{', later' if begun is later else ''}"] = counted
     assert counted.first <= FIRST
     assert counted.later <= LATER
@@ -309,7 +309,7 @@ class Located:
 def test_11_requests_for_discovery_are_within_the_budget(discovery: str, table: Table) -> None:
     """A version that is new is asked for at once: one more request, behind an answer."""
 
-    async def story() -> Spent:
+    async def scenario() -> Spent:
         line = FunctionListerWatcher(always(error_response(404, "NotFound")))
         source = Located(cycle(DISCOVERY[discovery]), RecordingListerWatcher(line), [])
         async with running_in_background(SharedInformer(source).run()):
@@ -317,7 +317,7 @@ def test_11_requests_for_discovery_are_within_the_budget(discovery: str, table: 
         first, *others = sorted([at for at, _ in source.noted.requests] + source.looks)
         return Spent(len(others) + 1, tuple(at - first for at in others))
 
-    counted = run_simulated(story)
+    counted = run_simulated(scenario)
     table.rows[f"404, discovery {discovery}"] = counted
     assert counted.first <= FIRST
     assert counted.later <= LATER + ("another" in discovery)

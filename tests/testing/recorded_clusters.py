@@ -35,7 +35,7 @@ def create_objects(cluster: Cluster, objects: list[dict[str, Any]], resource: st
 
 
 def recorded_changes(first: int, last: int) -> list[dict[str, Any]]:
-    """Return the events of pods from one version to another, from recording 38."""
+    """Return the events of pods from one version to another."""
     events = recorded_events("38-watch-too-old-rv")
     return [
         event

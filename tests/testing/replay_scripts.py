@@ -23,7 +23,7 @@ async def do_nothing(_stage: ReplayServer, _reader: StreamReader) -> None:
 
 
 def replay_writes(first: int, last: int) -> ReplayScript:
-    """Return a script with the changes of a pod between two versions, from recording 38."""
+    """Return a script with the changes of a pod between two versions."""
 
     async def script(replay: ReplayServer, _reader: StreamReader) -> None:
         for event in recorded_changes(first, last):

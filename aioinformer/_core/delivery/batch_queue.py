@@ -162,6 +162,3 @@ class BatchQueue:
 
     def __bool__(self) -> bool:
         return len(self.queue) > 0 or self.rest.__length_hint__() > 0
-
-    def __repr__(self) -> str:
-        return f"<BatchQueue live={self.live} uncounted={self.uncounted}>"

@@ -136,7 +136,5 @@ def _map_events(
     return (event and event_map(event) for event in events)
 
 
-def map_events(events: EventBatch, event_map: EventMap | None) -> EventBatch:
-    if event_map is None:
-        return events
+def map_events(events: EventBatch, event_map: EventMap) -> EventBatch:
     return tuple(passed for event in events if (passed := event_map(event)) is not None)

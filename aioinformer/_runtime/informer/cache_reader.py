@@ -200,9 +200,6 @@ class CacheReader(Generic[T]):
         if other or self._indexer.state.part_of(target.key) is None:
             raise UsageError(f"{target} is in another namespace; this is of {self._name}")
 
-    def __repr__(self) -> str:
-        return f"<CacheReader of {self._name}>"
-
 
 def _text_of(predicate: object) -> str:
     return repr(predicate) if isinstance(predicate, NeedsJson) else name_of(predicate)

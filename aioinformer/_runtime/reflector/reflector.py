@@ -467,4 +467,5 @@ class Reflector:
         return RequestEnd(outcome)
 
     def __repr__(self) -> str:
-        return f"<Reflector {self._source.resource} {self.status.state} {self._state!r}>"
+        version = self._state.resource_version or "none"
+        return f"<Reflector {self._source.resource} {self.status.state} rv={version}>"

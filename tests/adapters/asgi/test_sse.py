@@ -155,7 +155,7 @@ def test_an_object_that_the_encoder_no_longer_leaves_out_is_added_for_a_client()
     staged(act, HIDDEN)
 
 
-def test_a_client_hears_nothing_of_an_object_that_the_encoder_has_always_left_out() -> None:
+def test_a_client_receives_no_event_of_an_object_that_the_encoder_has_always_left_out() -> None:
     async def act(stage: Stage) -> None:
         async with connected(stage.feed) as client:
             stage.cluster.merge_patch(

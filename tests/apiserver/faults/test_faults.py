@@ -23,7 +23,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tests.apiserver.faults.fault_scene import FaultScene, run_informer_process, write_kubeconfig
+from tests.apiserver.faults.fault_harness import (
+    FaultHarness,
+    run_informer_process,
+    write_kubeconfig,
+)
 from tests.apiserver.server.admin import wait_until
 from tests.apiserver.server.server_process import WIDGETS, AdminClient, ApiError, ApiServerProcess
 from tests.apiserver.server.tcp_proxy import (
@@ -41,64 +45,64 @@ HOST = "kube.test"
 """A name that only the files of a test resolve."""
 HOUR = 3600
 
-Fault = Callable[[FaultScene], Awaitable[None]]
+Fault = Callable[[FaultHarness], Awaitable[None]]
 
 
-async def kill_the_server(scene: FaultScene) -> None:
+async def kill_the_server(harness: FaultHarness) -> None:
     """Kill the server with SIGKILL, and start it after three seconds with the same data."""
-    await scene.server.kill()
+    await harness.server.kill()
     await asyncio.sleep(3.0)
-    await scene.server.start()
-    await scene.write()
+    await harness.server.start()
+    await harness.write()
 
 
-async def stop_the_server(scene: FaultScene) -> None:
+async def stop_the_server(harness: FaultHarness) -> None:
     """Stop the server with SIGSTOP until the informer notices; the kernel keeps connections."""
-    scene.server.pause()
+    harness.server.pause()
     try:
-        await scene.informer.wait_for_cause("idle_timeout")
+        await harness.informer.wait_for_cause("idle_timeout")
     finally:
-        scene.server.resume()
-    await scene.write()
+        harness.server.resume()
+    await harness.write()
 
 
-async def lose_the_peer(scene: FaultScene) -> None:
+async def lose_the_peer(harness: FaultHarness) -> None:
     """Let the connection carry nothing any more, without closing it, while the server goes on."""
-    scene.connection.affect_connections(HalfOpen())
-    await scene.write()
-    await scene.informer.wait_for_cause("idle_timeout")
+    harness.connection.affect_connections(HalfOpen())
+    await harness.write()
+    await harness.informer.wait_for_cause("idle_timeout")
 
 
-async def drip(scene: FaultScene) -> None:
+async def drip(harness: FaultHarness) -> None:
     """Send a hundred bytes each few milliseconds, which end in the middle of lines and chunks."""
-    scene.connection.affect_connections(Drip(100, 0.005))
-    await scene.write()
+    harness.connection.affect_connections(Drip(100, 0.005))
+    await harness.write()
 
 
-async def reset_inside_a_chunk(scene: FaultScene) -> None:
+async def reset_inside_a_chunk(harness: FaultHarness) -> None:
     """Reset the connection after a part of the next events, in the middle of a chunk."""
-    scene.connection.affect_connections(ResetAfter(2500))
-    await scene.write()
+    harness.connection.affect_connections(ResetAfter(2500))
+    await harness.write()
 
 
-async def corrupt_gzip(scene: FaultScene) -> None:
+async def corrupt_gzip(harness: FaultHarness) -> None:
     """Check that the proxy has damaged the first two lists, and write."""
-    effect = scene.connection.effect
+    effect = harness.connection.effect
     assert isinstance(effect, CorruptGzip)
     assert effect.damaged == effect.times
-    await scene.write()
+    await harness.write()
 
 
-async def compact(scene: FaultScene) -> None:
+async def compact(harness: FaultHarness) -> None:
     """Compact etcd past the informer's version, and restart the server, while the informer waits.
 
     The history of watches is in the API server's watch cache and in etcd. The restart empties the
     first, the compaction the second. A request of exactly the old version proves the compaction.
     """
-    async with AdminClient(scene.server) as admin:
+    async with AdminClient(harness.server) as admin:
         old = (await admin.list("web", limit="1"))["metadata"]["resourceVersion"]
-        scene.connection.refuse()
-        await scene.write()
+        harness.connection.refuse()
+        await harness.write()
 
         async def is_compacted() -> bool:
             query = {"resourceVersion": old, "resourceVersionMatch": "Exact"}
@@ -106,35 +110,37 @@ async def compact(scene: FaultScene) -> None:
                 await admin.list("web", **query)
             except ApiError as error:
                 return error.status == 410
-            await scene.write(1)
+            await harness.write(1)
             return False
 
         async with asyncio.timeout(30):
             await wait_until(is_compacted)
-    await scene.server.restart()
-    await scene.write()
-    scene.connection.accept()
+    await harness.server.restart()
+    await harness.write()
+    harness.connection.accept()
 
 
-async def rotate_the_certificate(scene: FaultScene) -> None:
+async def rotate_the_certificate(harness: FaultHarness) -> None:
     """Replace the server's certificate and its authority during a watch, and the kubeconfig."""
-    authority, data = trustme.CA(), scene.server.data_dir
+    authority, data = trustme.CA(), harness.server.data_dir
     leaf = authority.issue_cert("127.0.0.1", "localhost")
     for file, content in (
         (data / "apiserver.key", leaf.private_key_pem.bytes()),
         (data / "apiserver.crt", b"".join(each.bytes() for each in leaf.cert_chain_pems)),
-        (scene.server.ca_file, authority.cert_pem.bytes()),
+        (harness.server.ca_file, authority.cert_pem.bytes()),
     ):
         temporary = file.with_suffix(".new")
         temporary.write_bytes(content)
         temporary.replace(file)
     async with asyncio.timeout(30):
-        await wait_until(lambda: is_trusted(scene.server))
-    await scene.write()
-    await scene.wait_until_fresh(5)  # the watch goes on
-    write_kubeconfig(scene.folder / "kubeconfig", scene.connection.url, authority.cert_pem.bytes())
-    scene.connection.reset_connections()
-    await scene.write()
+        await wait_until(lambda: is_trusted(harness.server))
+    await harness.write()
+    await harness.wait_until_fresh(5)  # the watch goes on
+    write_kubeconfig(
+        harness.folder / "kubeconfig", harness.connection.url, authority.cert_pem.bytes()
+    )
+    harness.connection.reset_connections()
+    await harness.write()
 
 
 async def is_trusted(server: ApiServerProcess) -> bool:
@@ -143,37 +149,37 @@ async def is_trusted(server: ApiServerProcess) -> bool:
         return await admin.succeeds(WIDGETS.path("web"))
 
 
-async def rotate_the_token(scene: FaultScene) -> None:
+async def rotate_the_token(harness: FaultHarness) -> None:
     """Replace the token in its file during a watch; the server rejects the old token now."""
-    write_roles(scene.folder, "token-2")
-    (scene.folder / "token").write_text("token-2")
-    await scene.write()
-    await scene.wait_until_fresh(5)  # the watch goes on
-    scene.connection.reset_connections()
-    await scene.write()
+    write_roles(harness.folder, "token-2")
+    (harness.folder / "token").write_text("token-2")
+    await harness.write()
+    await harness.wait_until_fresh(5)  # the watch goes on
+    harness.connection.reset_connections()
+    await harness.write()
 
 
-async def exhaust_descriptors(scene: FaultScene) -> None:
+async def exhaust_descriptors(harness: FaultHarness) -> None:
     """Leave no descriptor for a new connection, and reset the old one."""
-    await scene.informer.ask("exhaust")
-    scene.connection.reset_connections()
-    await scene.informer.wait_for_cause("unreachable")
-    await scene.informer.ask("restore")
-    await scene.write()
+    await harness.informer.ask("exhaust")
+    harness.connection.reset_connections()
+    await harness.informer.wait_for_cause("unreachable")
+    await harness.informer.ask("restore")
+    await harness.write()
 
 
-async def resolve_nothing(scene: FaultScene) -> None:
+async def resolve_nothing(harness: FaultHarness) -> None:
     """Let the system's resolver find no address until the informer has reported this."""
-    await scene.informer.wait_for_cause("unreachable")
-    write_hosts(scene.folder, f"127.0.0.1 {HOST}\n")
+    await harness.informer.wait_for_cause("unreachable")
+    write_hosts(harness.folder, f"127.0.0.1 {HOST}\n")
 
 
-async def break_dns(scene: FaultScene) -> None:
+async def break_dns(harness: FaultHarness) -> None:
     """Break a connection while the resolver fails; the client keeps addresses for ten seconds."""
-    write_hosts(scene.folder, "")
-    scene.connection.reset_connections()
-    await scene.write()
-    write_hosts(scene.folder, f"127.0.0.1 {HOST}\n")
+    write_hosts(harness.folder, "")
+    harness.connection.reset_connections()
+    await harness.write()
+    write_hosts(harness.folder, f"127.0.0.1 {HOST}\n")
 
 
 def write_hosts(folder: Path, text: str) -> None:
@@ -181,15 +187,15 @@ def write_hosts(folder: Path, text: str) -> None:
     (folder / "hosts").write_text(text)
 
 
-async def step_the_clock(scene: FaultScene) -> None:
+async def step_the_clock(harness: FaultHarness) -> None:
     """Step the wall clock of the informer's process an hour forward, two back, two forward."""
     for offset in (HOUR, -HOUR):
-        step_to(scene.folder, offset)
-        await scene.write()
-        await scene.wait_until_fresh(5)  # by the watch, which goes on
-    step_to(scene.folder, HOUR)
-    scene.connection.reset_connections()
-    await scene.write()
+        step_to(harness.folder, offset)
+        await harness.write()
+        await harness.wait_until_fresh(5)  # by the watch, which goes on
+    step_to(harness.folder, HOUR)
+    harness.connection.reset_connections()
+    await harness.write()
 
 
 def step_to(folder: Path, offset: int) -> None:
@@ -284,18 +290,18 @@ ROWS: Mapping[str, Row] = {
 async def test_the_cache_and_the_handler_recover_from(
     row: Row, apiserver_binary: Path, data_with_widgets: Path, tmp_path: Path
 ) -> None:
-    async with running_scene(row, apiserver_binary, data_with_widgets, tmp_path) as scene:
+    async with running_harness(row, apiserver_binary, data_with_widgets, tmp_path) as harness:
         if row.at_start is not None:
-            await row.at_start(scene)
-        await scene.wait_until_fresh(30)
-        await scene.write()
-        await scene.wait_until_fresh(10)
-        before = await scene.informer.state()
-        await row.fault(scene)
-        seconds = await scene.wait_until_fresh(row.within)
-        state = await scene.informer.state()
-        left = await scene.informer.leave()
-        log = scene.informer.log
+            await row.at_start(harness)
+        await harness.wait_until_fresh(30)
+        await harness.write()
+        await harness.wait_until_fresh(10)
+        before = await harness.informer.state()
+        await row.fault(harness)
+        seconds = await harness.wait_until_fresh(row.within)
+        state = await harness.informer.state()
+        left = await harness.informer.leave()
+        log = harness.informer.log
     print(f"recovered in {seconds:.1f} s\n{log}")  # noqa: T201 - shown for a failed row
     assert (state["wrong"], state["added twice"], state["handler errors"]) == ("", [], 0)
     assert left == {"tasks": 0, "sockets": 0}
@@ -308,9 +314,9 @@ async def test_the_cache_and_the_handler_recover_from(
 
 
 @asynccontextmanager
-async def running_scene(
+async def running_harness(
     row: Row, binary: Path, data_with_widgets: Path, folder: Path
-) -> AsyncGenerator[FaultScene]:
+) -> AsyncGenerator[FaultHarness]:
     """Run the server, the proxy and the informer's process of a row."""
     data = folder / "apiserver"
     shutil.copytree(data_with_widgets, data, ignore=shutil.ignore_patterns("*.log"))
@@ -320,13 +326,13 @@ async def running_scene(
         (folder / "token").write_text("token-1")
     server = ApiServerProcess(binary, data, *arguments)
     await server.start()
-    scene = FaultScene(server, folder)
+    harness = FaultHarness(server, folder)
     try:
-        await scene.populate()
+        await harness.populate()
         async with AsyncExitStack() as stack:
-            authority = await enter_proxy(row, scene, stack)
-            wrapper, environment = make_surroundings(row, scene, authority)
-            scene.running = await stack.enter_async_context(
+            authority = await enter_proxy(row, harness, stack)
+            wrapper, environment = make_surroundings(row, harness, authority)
+            harness.running = await stack.enter_async_context(
                 run_informer_process(
                     folder,
                     folder / "kubeconfig",
@@ -335,37 +341,37 @@ async def running_scene(
                     environment=environment,
                 )
             )
-            yield scene
+            yield harness
     finally:
         await server.kill()
         shutil.rmtree(data / "etcd")
 
 
-async def enter_proxy(row: Row, scene: FaultScene, stack: AsyncExitStack) -> bytes:
+async def enter_proxy(row: Row, harness: FaultHarness, stack: AsyncExitStack) -> bytes:
     """Run the proxy of a row. Return the certificate of the authority that a client trusts."""
-    ca_file = scene.server.ca_file
+    ca_file = harness.server.ca_file
     if not row.proxy:
         return ca_file.read_bytes()
     if row.proxy == "tcp":
-        scene.proxy = await stack.enter_async_context(run_proxy(scene.server.url))
+        harness.proxy = await stack.enter_async_context(run_proxy(harness.server.url))
         return ca_file.read_bytes()
     authority = trustme.CA()
     proxy = run_proxy(
-        scene.server.url,
+        harness.server.url,
         authority=authority,
         upstream=ssl.create_default_context(cafile=ca_file),
     )
-    scene.proxy = await stack.enter_async_context(proxy)
-    scene.proxy.effect = row.effect()
+    harness.proxy = await stack.enter_async_context(proxy)
+    harness.proxy.effect = row.effect()
     return authority.cert_pem.bytes()
 
 
 def make_surroundings(
-    row: Row, scene: FaultScene, authority: bytes
+    row: Row, harness: FaultHarness, authority: bytes
 ) -> tuple[Sequence[str], dict[str, str]]:
     """Write the files of the informer's process; return its wrapper and its environment."""
-    folder, environment = scene.folder, dict(os.environ)
-    url = scene.proxy.url if scene.proxy else scene.server.url
+    folder, environment = harness.folder, dict(os.environ)
+    url = harness.proxy.url if harness.proxy else harness.server.url
     wrapper: Sequence[str] = ()
     if row.hosts:
         url = url.replace("127.0.0.1", HOST)

@@ -7,13 +7,13 @@ import pytest
 from benchmarks.load.meter import Sample
 from benchmarks.load.pods import Dataset
 from benchmarks.measures.caches import Cache
-from benchmarks.measures.callbacks import Longest, Stretch
+from benchmarks.measures.callbacks import Longest, LongestCallback
 from benchmarks.measures.curves import Curves
 from benchmarks.measures.fanout import Fanout
 from benchmarks.measures.imports import ImportTimes
 from benchmarks.measures.latency import Latency
 from benchmarks.report.verdict import Verdict, verdicts
-from benchmarks.run import QUICK, Crowd, Numbers, Results
+from benchmarks.run import QUICK, CacheSizes, Numbers, Results
 
 
 def numbers(*, wall: float, cpu: float, pods: int = 1_000) -> Numbers:
@@ -32,7 +32,7 @@ def numbers(*, wall: float, cpu: float, pods: int = 1_000) -> Numbers:
 
 def results(by_name: dict[str, Numbers], absent: dict[str, str] | None = None) -> Results:
     """Create the results of a run with these contestants; all other values are typical."""
-    quick = Stretch(cpu=0.004, wall=0.02, what="pump of pods")
+    quick = LongestCallback(cpu=0.004, wall=0.02, what="pump of pods")
     return Results(
         size=QUICK,
         load_rate=1e9,
@@ -43,7 +43,9 @@ def results(by_name: dict[str, Numbers], absent: dict[str, str] | None = None) -
         machine="2 cores, Linux, Python 3.11.7",
         day="2026-11-20",
         curves=Curves(memory={}, objects={}, listeners={}),
-        longest=Longest(sync=quick, relist=Stretch(cpu=0.012), resync=quick, add_index=quick),
+        longest=Longest(
+            sync=quick, relist=LongestCallback(cpu=0.012), resync=quick, add_index=quick
+        ),
         fanout=Fanout(alone=1.6, together=0.2, coroutine=4.0),
         caches={
             "ours": Cache(pods=1_000, bytes=2_500, beyond=450, get=0.3, by_index=2, scan=3_000),
@@ -53,7 +55,7 @@ def results(by_name: dict[str, Numbers], absent: dict[str, str] | None = None) -
             "ours": Latency(rate=4_999, p50=0.0001, p99=0.002, worst=0.01),
             "floor": Latency(rate=4_999, p50=0.00008, p99=0.0005, worst=0.01),
         },
-        crowd=Crowd(numbers(wall=10, cpu=8), numbers(wall=11, cpu=10, pods=100_000)),
+        cache_sizes=CacheSizes(numbers(wall=10, cpu=8), numbers(wall=11, cpu=10, pods=100_000)),
         imports=ImportTimes(aioinformer=0.05, aiohttp=0.1, network=False),
     )
 

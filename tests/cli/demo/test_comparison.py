@@ -15,11 +15,11 @@ def served(*pods: KubeObject) -> bytes:
 
 
 A, B = pod("a", spec={"x": 1}), pod("b")
-TOLD = {A.key: "7", B.key: "7"}
+DELIVERED = {A.key: "7", B.key: "7"}
 
 
 def test_the_verdict_of_an_equal_cache_contains_the_number_of_objects() -> None:
-    verdict = compare_cache(served(A, B), [B, A], TOLD)
+    verdict = compare_cache(served(A, B), [B, A], DELIVERED)
 
     assert verdict.equal
     assert str(verdict) == (
@@ -35,7 +35,7 @@ def test_a_watch_event_carries_a_type_that_an_item_does_not() -> None:
 
 def test_missing_surplus_and_changed_objects_are_named() -> None:
     changed, surplus = pod("a", spec={"x": 2}), pod("c")
-    verdict = compare_cache(served(A, B), [changed, surplus], TOLD)
+    verdict = compare_cache(served(A, B), [changed, surplus], DELIVERED)
 
     assert not verdict.equal
     assert str(verdict) == "cache DIFFERS from the server: shop/a, shop/b, shop/c"

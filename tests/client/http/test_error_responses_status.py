@@ -10,37 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer._client.http.error_responses import build_status
-from aioinformer.errors import Expired, Status, server_error
+from aioinformer.errors import Status
 from tests.client.recordings import read_recording
 
 
 def status_recorded(name: str) -> Status:
     recording = read_recording(name)
     return build_status(recording.status, recording.headers, recording.body)
-
-
-def test_a_status_keeps_code_reason_message_and_details() -> None:
-    status = status_recorded("25-list-forbidden")
-
-    assert (status.code, status.reason) == (403, "Forbidden")
-    assert status.message.startswith('pods is forbidden: User "system:anonymous"')
-    assert status.details == {"kind": "pods"}
-    assert status.retry_after is None
-
-
-def test_a_too_large_resource_version_keeps_its_cause_and_its_retry_after() -> None:
-    status = status_recorded("20-list-too-large-resource-version")
-
-    assert status.code == 504
-    assert status.details["causes"][0]["reason"] == "ResourceVersionTooLarge"
-    assert status.retry_after == 1.0
-
-
-def test_an_expired_list_has_a_new_continue_token() -> None:
-    status = status_recorded("62-list-expired-continue")
-
-    assert isinstance(server_error(status), Expired)
-    assert status.continue_token.startswith("eyJ2IjoibWV0YS5rOHMuaW8vdjEi")
 
 
 def test_the_text_for_a_removed_resource_becomes_the_message() -> None:
@@ -166,9 +142,3 @@ def test_any_wait_is_a_finite_number_or_none(header: str) -> None:
 @settings(deadline=None)
 def test_every_body_becomes_a_status(body: bytes) -> None:
     assert build_status(500, {}, body).message
-
-
-def test_a_body_nested_too_deeply_is_no_status() -> None:
-    body = b'{"kind":"Status","details":' + b"[" * 100_000
-
-    assert "the body is no Status" in build_status(500, {}, body).message

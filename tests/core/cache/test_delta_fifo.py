@@ -72,22 +72,6 @@ def test_states_resyncs_and_bookmarks_keep_their_order() -> None:
     ]
 
 
-def test_an_empty_queue_pops_nothing() -> None:
-    fifo = DeltaFIFO()
-
-    assert fifo.pop() is None
-    assert len(fifo) == 0
-    assert not fifo
-
-
-def test_push_adds_a_delta_of_the_decoder() -> None:
-    fifo = DeltaFIFO()
-    change = updated(pod("a"))
-    fifo.push(change)
-
-    assert fifo.pop() is change
-
-
 @pytest.mark.client_go(76)
 def test_updates_of_one_object_are_not_merged() -> None:
     """Mailboxes merge; the queue doesn't, so that the cache passes through every state."""
@@ -101,31 +85,12 @@ def test_updates_of_one_object_are_not_merged() -> None:
 # -- deletions that say nothing new --------------------------------------------------------------
 
 
-def test_the_first_of_two_consecutive_deletions_is_kept() -> None:
-    """client-go's dedup rule."""
-    fifo = DeltaFIFO()
-    first = pod("a", rv="2")
-    fifo.delete(first)
-    fifo.delete(pod("a", rv="3"))
-
-    assert drained(fifo) == [deleted(first)]
-
-
 @pytest.mark.client_go(90)
 def test_deletions_with_another_change_in_between_are_both_kept() -> None:
     fifo = DeltaFIFO()
     fifo.delete(pod("a", rv="2"))
     fifo.add(pod("a", rv="3"))
     fifo.delete(pod("a", rv="4"))
-
-    assert len(drained(fifo)) == 3
-
-
-def test_deletions_of_different_objects_are_both_kept() -> None:
-    fifo = DeltaFIFO()
-    fifo.delete(pod("a"))
-    fifo.delete(pod("b"))
-    fifo.delete(pod("a", namespace="other"))
 
     assert len(drained(fifo)) == 3
 
@@ -153,15 +118,6 @@ def test_the_deletion_of_something_queued_is_kept() -> None:
     fifo = DeltaFIFO(known=())
     fifo.add(pod("a"))
     fifo.delete(pod("a", rv="2"))
-
-    assert len(drained(fifo)) == 2
-
-
-def test_a_deletion_behind_a_queued_state_is_always_kept() -> None:
-    """Until the state is applied, the keys that will be known can't be determined."""
-    fifo = DeltaFIFO(known=())
-    fifo.replace([pod("a")], "5")
-    fifo.delete(pod("a", rv="6"))
 
     assert len(drained(fifo)) == 2
 
@@ -195,25 +151,6 @@ def test_a_deletion_queued_before_a_state_does_not_count_behind_it() -> None:
     ]
 
 
-def test_a_deletion_after_a_popped_deletion_is_kept() -> None:
-    fifo = DeltaFIFO()
-    fifo.delete(pod("a", rv="2"))
-    fifo.pop()
-    fifo.delete(pod("a", rv="3"))
-
-    assert len(fifo) == 1
-
-
-def test_the_known_keys_are_read_when_the_deletion_is_queued() -> None:
-    known: set[ObjectKey] = set()
-    fifo = DeltaFIFO(known)
-    fifo.delete(pod("a"))
-    known.add(key("a"))
-    fifo.delete(pod("a"))
-
-    assert len(fifo) == 1
-
-
 # -- bookmarks, resyncs --------------------------------------------------------------------------
 
 
@@ -224,15 +161,6 @@ def test_consecutive_bookmarks_leave_the_last_one() -> None:
         fifo.bookmark(rv)
 
     assert drained(fifo) == [Bookmark("7")]
-
-
-def test_bookmarks_with_a_change_in_between_are_both_kept() -> None:
-    fifo = DeltaFIFO()
-    fifo.bookmark("5")
-    fifo.add(pod("a", rv="6"))
-    fifo.bookmark("7")
-
-    assert drained(fifo) == [Bookmark("5"), added(pod("a", rv="6")), Bookmark("7")]
 
 
 @pytest.mark.client_go(100)

@@ -191,22 +191,6 @@ def test_an_equal_version_of_another_uid_is_not_the_same() -> None:
     assert applied(holding(old), added(new)) == [Deleted(old, "vanished"), Added(new)]
 
 
-def test_events_are_appended_in_the_order_of_the_changes() -> None:
-    indexer, first, second = holding(), pod("a", rv="11"), pod("a", rv="12")
-
-    assert applied(indexer, added(first), updated(second), deleted(second)) == [
-        Added(first),
-        Updated(first, second),
-        Deleted(second),
-    ]
-
-
-def test_live_additions_are_not_initial() -> None:
-    (event,) = applied(Indexer(), added(pod("a")))
-
-    assert event == Added(pod("a"), initial=False)
-
-
 # -- the applied version -------------------------------------------------------------------------
 
 
@@ -271,23 +255,6 @@ def test_a_version_that_an_index_function_rejects_leaves_the_previous_one_cached
     assert indexer.state.resource_version == "11", "it was dealt with"
 
 
-def test_a_new_object_that_an_index_function_rejects_is_absent() -> None:
-    indexer = holding()
-    indexer.apply(added(pod("a", rv="11", node="raise")), [])
-
-    assert held(indexer) == {}
-    assert list(indexer.rejected) == [key("a")]
-
-
-def test_a_version_that_is_accepted_ends_the_rejection() -> None:
-    old, new = pod("a", rv="1"), pod("a", rv="12", node="n2")
-    indexer = holding(old)
-    indexer.apply(updated(pod("a", rv="11", node="raise")), [])
-
-    assert applied(indexer, updated(new)) == [Updated(old, new)]
-    assert indexer.rejected == {}
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_a_deletion_ends_the_rejection(*, known: bool) -> None:
     indexer = holding(*[pod("a")] * known)
@@ -324,25 +291,6 @@ def test_a_list_with_a_rejected_version_keeps_the_previous_one() -> None:
     assert held(indexer) == {"a": "1", "c": "1"}
     assert nodes(indexer) == {"n1": {key("a")}, "node-1": {key("c")}}
     assert set(replacement.rejected) == set(indexer.rejected) == {key("a"), key("b")}
-
-
-def test_a_list_that_is_accepted_ends_all_rejections() -> None:
-    indexer = holding()
-    indexer.apply(added(pod("a", rv="11", node="raise")), [])
-    indexer.apply(added(pod("b", rv="12", node="raise")), [])
-    relisted(indexer, [pod("a", rv="13")])
-
-    assert indexer.rejected == {}
-
-
-def test_a_list_rejects_an_object_that_is_still_invalid_again() -> None:
-    indexer = holding(pod("a", rv="1"))
-    rejected = pod("a", rv="11", node="raise")
-    indexer.apply(updated(rejected), [])
-
-    assert relisted(indexer, [rejected]) == []
-    assert held(indexer) == {"a": "1"}
-    assert list(indexer.rejected) == [key("a")]
 
 
 # -- a whole new state ---------------------------------------------------------------------------
@@ -383,14 +331,6 @@ def test_an_unchanged_object_yields_nothing_and_stays_the_same_object() -> None:
     assert nodes(indexer) == {"node-1": {key("a")}}
 
 
-def test_a_relist_without_versions_delivers_objects_with_other_content() -> None:
-    old, new = pod("a", rv="", node="n1"), pod("a", rv="", node="n2")
-    indexer = holding(old)
-
-    assert relisted(indexer, [pod("a", rv="", node="n1")]) == []
-    assert relisted(indexer, [new]) == [Updated(old, new)]
-
-
 def test_a_relist_delivers_a_re_created_object_as_deletion_and_addition() -> None:
     old, new = pod("a", rv="7", uid="first"), pod("a", rv="11", uid="second")
 
@@ -402,21 +342,6 @@ def test_a_relist_at_an_older_version_delivers_the_differences() -> None:
     new, old = pod("a", rv="50"), pod("a", rv="7")
 
     assert relisted(holding(new), [old], rv="8") == [Updated(new, old)]
-
-
-def test_the_last_duplicate_in_a_list_counts() -> None:
-    indexer = holding(pod("a", rv="1", node="n1"))
-    first, last = pod("a", rv="11", node="n2"), pod("a", rv="12", node="n3")
-
-    assert relisted(indexer, [first, last]) == [Updated(pod("a", rv="1", node="n1"), last)]
-    assert indexer.state.objects == {key("a"): last}
-    assert nodes(indexer) == {"n3": {key("a")}}
-
-
-def test_equal_duplicates_are_delivered_once() -> None:
-    obj = pod("a", rv="11")
-
-    assert relisted(holding(), [obj, pod("a", rv="11")]) == [Added(obj)]
 
 
 @pytest.mark.client_go(92)
@@ -476,15 +401,6 @@ def test_a_step_processes_the_requested_number_of_objects() -> None:
     while not replacement.step(10):
         freeing += 1
     assert freeing >= 5
-
-
-def test_one_step_may_process_the_whole_list() -> None:
-    indexer = Indexer()
-    replacement = indexer.replace(replaced([pod("a"), pod("b")]))
-
-    assert replacement.step(1000)
-    assert len(replacement.commit()) == 2
-    assert replacement.step(1000)
 
 
 @pytest.mark.client_go(117)
@@ -553,23 +469,7 @@ def test_an_index_is_not_added_in_one_step_later(objects: list[KubeObject]) -> N
         holding(*objects).add_indexers({"other": by_node})
 
 
-def test_the_mapping_of_functions_is_copied() -> None:
-    functions = {"node": by_node}
-    indexer = Indexer(functions)
-    functions.clear()
-
-    assert list(indexer.state.indexes) == ["node"]
-
-
 # -- looking -------------------------------------------------------------------------------------
-
-
-def test_the_keys_in_the_cache_are_in_it() -> None:
-    indexer = holding(pod("a"))
-
-    assert key("a") in indexer
-    assert key("b") not in indexer
-    assert "a" not in indexer
 
 
 def test_holds_compares_the_uid_and_not_the_version() -> None:
@@ -637,13 +537,6 @@ def receive(reported: dict[ObjectKey, KubeObject], event: Event) -> None:
             assert reported.pop(obj.key).uid == obj.uid
 
 
-@pytest.mark.client_go(94)
-def test_the_last_duplicate_in_the_first_list_is_delivered() -> None:
-    first, last = pod("a", rv="11", node="n2"), pod("a", rv="12", node="n3")
-
-    assert relisted(Indexer(), [first, last]) == [Added(last, initial=True)]
-
-
 def test_an_accepted_duplicate_ends_the_rejection() -> None:
     def picky(obj: KubeObject) -> str:
         if obj.resource_version == "11":
@@ -660,15 +553,6 @@ def test_an_accepted_duplicate_ends_the_rejection() -> None:
 # -- other content under an equal version --------------------------------------------------------
 
 
-def test_equal_versions_do_not_hide_a_change_in_a_relist() -> None:
-    old, new = pod("a", rv="5", node="node-1"), pod("a", rv="5", node="node-2")
-    indexer = holding(old)
-
-    assert relisted(indexer, [new]) == [Updated(old, new)]
-    assert indexer.state.objects[key("a")] is new
-    assert nodes(indexer) == {"node-2": {key("a")}}
-
-
 def test_the_type_that_only_one_of_two_objects_has_is_no_change() -> None:
     """The items of a list lack the kind and apiVersion that a watch sends."""
     watched = make_object({"kind": "Pod", "apiVersion": "v1", **pod_body("a", rv="5")})
@@ -676,13 +560,6 @@ def test_the_type_that_only_one_of_two_objects_has_is_no_change() -> None:
 
     assert relisted(indexer, [pod("a", rv="5")]) == []
     assert indexer.state.objects[ObjectKey("web", "a")] is watched
-
-
-def test_versions_may_go_back_in_a_relist() -> None:
-    old, new = pod("a", rv="9"), pod("a", rv="5")
-    indexer = holding(old)
-
-    assert relisted(indexer, [new]) == [Updated(old, new)]
 
 
 def test_a_body_that_cannot_be_decoded_is_compared_byte_by_byte() -> None:

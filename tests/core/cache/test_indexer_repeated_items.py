@@ -7,6 +7,7 @@ import sys
 import time
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def key_of(event: Event) -> ObjectKey:
     return event.obj.key
 
 
+@pytest.mark.client_go(94)
 @given(_pods, _pods)
 def test_only_the_last_item_of_a_key_counts(
     before: list[KubeObject], after: list[KubeObject]

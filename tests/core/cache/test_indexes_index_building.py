@@ -12,7 +12,7 @@ from aioinformer import Delta, Event, Indexer, IndexFunction, KubeObject
 from aioinformer._core.cache.indexer import StagedReplacement
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer.errors import IndexFailed, UsageError
-from tests.core.builders import added, deleted, key, pod, replaced, updated
+from tests.core.builders import deleted, pod, replaced, updated
 
 
 def by_node(obj: KubeObject) -> str:
@@ -82,50 +82,6 @@ def test_the_index_becomes_visible_when_it_is_complete() -> None:
 
     assert nodes(indexer) == {"n0": ["a", "c", "e"], "n1": ["b", "d", "f"]}
     assert indexer.state.building == ()
-
-
-def test_a_committed_index_receives_later_changes() -> None:
-    indexer = holding(*PODS)
-    work = building(indexer)
-    finish(work)
-    work.commit()
-    events: list[Event] = []
-    indexer.apply(updated(pod("a", rv="20", node="n7")), events)
-    assert nodes(indexer)["n7"] == ["a"]
-    assert indexer.apply(updated(pod("a", rv="21", node="raise")), events) is not None
-    assert set(indexer.rejected) == {key("a")}, "as with any index"
-
-
-def test_an_index_contains_the_changes_made_during_its_construction() -> None:
-    indexer = holding(*PODS)
-    work, events = building(indexer), list[Event]()
-    work.step(2)
-    for change in (
-        updated(pod("a", rv="20", node="n7")),  # filed by now
-        updated(pod("f", rv="21", node="n7")),  # not yet
-        deleted(pod("b", rv="22", node="n1")),
-        deleted(pod("e", rv="23", node="n0")),
-        added(pod("g", rv="24", node="n1")),
-        added(pod("e", rv="25", node="n7")),
-    ):
-        assert indexer.apply(change, events) is None
-    finish(work)
-    work.commit()
-
-    assert nodes(indexer) == {"n0": ["c"], "n1": ["d", "g"], "n7": ["a", "e", "f"]}
-    assert len(events) == 6
-
-
-def test_an_index_covers_a_state_that_replaces_the_cache_during_its_construction() -> None:
-    indexer = holding(*PODS)
-    work = building(indexer)
-    work.step(2)
-    freeing = relist(indexer, [pod("x", rv="30", node="n9"), PODS[0]], "30")
-    finish(work)
-    finish(freeing)
-    work.commit()
-
-    assert nodes(indexer) == expected(indexer) == {"n9": ["x"], "n0": ["a"]}
 
 
 @pytest.mark.parametrize("staged", [0, 1, 3])

@@ -231,16 +231,6 @@ def test_an_index_that_raises_leaves_every_namespace_as_it_was() -> None:
         cache.add_indexers({"name": name_of})
 
 
-def test_rejected_objects_are_those_of_all_namespaces() -> None:
-    cache = synced_cache("a", "b")
-    bad = KubeObject(ObjectKey("b", "x"), "uid-x", "9", b'{"metadata":{}}', PODS)
-    error = cache.apply(Delta("Updated", bad), [])
-    assert isinstance(error, IndexFailed)
-    assert isinstance(error.__cause__, KeyError)
-    assert set(cache.rejected) == {ObjectKey("b", "x")}
-    assert keys(cache) == ["a/x", "b/x"]
-
-
 def test_a_list_of_one_namespace_reads_that_namespace_only() -> None:
     cache = synced_cache("a", "b")
     read: list[str] = []
@@ -403,13 +393,6 @@ def test_the_buckets_of_all_namespaces_are_one_mapping() -> None:
         buckets["node-3"]
 
 
-def test_an_index_over_all_namespaces_has_the_function_of_each() -> None:
-    index = synced_cache("a").state.indexes["node"]
-
-    assert index.function is node_of
-    assert index.call_function(pod("y", node="n")) == ("n",)
-
-
 def test_a_namespace_has_its_own_state() -> None:
     cache = synced_cache("a", "b")
 
@@ -423,14 +406,6 @@ def test_a_namespace_has_its_own_state() -> None:
     assert states[1] is not None
     assert (len(states[1].objects), states[2]) == (0, None)
     assert cache.part("c") is None, "no list of the namespace was applied"
-
-
-def test_an_object_is_held_by_uid() -> None:
-    cache = synced_cache("a")
-
-    assert cache.holds(pod("x", namespace="a", rv="9"))
-    assert not cache.holds(pod("x", namespace="a", uid="another"))
-    assert not cache.holds(pod("x", namespace="b"))
 
 
 def test_an_equal_object_is_replaced_by_the_cached_one() -> None:
@@ -456,15 +431,6 @@ def test_a_correction_is_applied_in_the_namespace_of_its_object() -> None:
     assert (events, keys(cache), guard.pending) == ([Deleted(old, "vanished")], ["b/x"], 1)
     assert cache.correct(Correction(elsewhere, None, pod("x"), guard), events) is None
     assert (len(events), keys(cache), guard.pending) == (1, ["b/x"], 0)
-
-
-def test_a_bookmark_moves_the_version_of_its_namespace() -> None:
-    cache = synced_cache("a", "b")
-    cache.bookmark(Bookmark("30", scope="b"))
-    cache.bookmark(Bookmark("40", scope="removed"))
-
-    versions = {name: state.resource_version for name, state in cache.scope_states().items()}
-    assert versions == {"a": "10", "b": "30"}
 
 
 def test_a_restored_namespace_is_synced_once_the_server_has_confirmed_its_state() -> None:
@@ -498,21 +464,12 @@ def test_a_confirmation_from_before_a_removal_does_not_count() -> None:
     assert not cache.state.synced
 
 
-def test_the_sizes_of_all_namespaces_are_added() -> None:
-    cache = synced_cache("a", "b")
-    states = cache.scope_states().values()
+def test_an_object_is_held_by_uid() -> None:
+    cache = synced_cache("a")
 
-    assert cache.state.json_bytes == sum(each.json_bytes for each in states) > 0
-    assert cache.state.overhead_bytes == sum(each.overhead_bytes for each in states) > 0
-
-
-def test_a_copy_of_the_objects_does_not_change() -> None:
-    cache = synced_cache("a", "b")
-    copied = cache.state.copy_objects()
-    assert dict(copied) == dict(cache.state.objects)
-    relist(cache, "a")
-
-    assert sorted(map(str, copied)) == ["a/x", "b/x"]
+    assert cache.holds(pod("x", namespace="a", rv="9"))
+    assert not cache.holds(pod("x", namespace="a", uid="another"))
+    assert not cache.holds(pod("x", namespace="b"))
 
 
 def test_the_reprs_count_the_namespaces() -> None:

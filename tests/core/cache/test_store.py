@@ -88,7 +88,7 @@ def test_an_index_function_may_give_an_iterator() -> None:
 @pytest.mark.parametrize(
     ("found", "kind"), [(3, "int"), ([["a"]], "list")], ids=["number", "list of lists"]
 )
-def test_an_index_function_that_returns_no_text_is_told_what_to_return(
+def test_the_error_of_an_index_function_that_returns_no_text_names_what_it_may_return(
     found: Any, kind: str
 ) -> None:
     with pytest.raises(TypeError, match=f"it returned a {kind}; .* a string, a list of strings or"):
@@ -111,16 +111,6 @@ def test_a_type_error_of_an_index_function_or_of_its_iterator_is_raised_unchange
 def test_the_exception_of_an_index_function_is_raised() -> None:
     with pytest.raises(KeyError, match="nodeNam"):
         Index("x", lambda obj: str(obj["nodeNam"])).values(pod("a"))
-
-
-@pytest.mark.client_go(102)
-def test_an_object_moves_between_values() -> None:
-    index, a, b, newer = Index("x", by_node), pod("a"), pod("b"), pod("a", rv="2")
-    index.move(a, (), ("1", "2"))
-    index.move(b, (), ("2",))
-    assert held(index) == {"1": [a], "2": [a, b]}
-    index.move(newer, ("1", "2"), ("2", "3"))
-    assert held(index) == {"2": [newer, b], "3": [newer]}
 
 
 def test_a_newer_version_replaces_the_older_one_in_its_buckets_if_no_value_changes() -> None:
@@ -151,25 +141,6 @@ def test_a_change_that_keeps_the_only_value_does_not_call_the_function_for_the_o
     assert keys(state, "node") == {"2": {first.key}}
 
 
-def test_an_object_leaves_its_other_values_when_only_one_remains() -> None:
-    state = indexed("labels")
-    first, second = pod("a", labels={"x": "1", "y": "2"}), pod("a", rv="2", labels={"x": "1"})
-    state.put(first, None)
-    state.put(second, first)
-
-    assert keys(state, "labels") == {"x=1": {first.key}}
-
-
-@pytest.mark.client_go(101)
-def test_a_value_without_objects_is_removed() -> None:
-    """As in client-go; values such as uids would pile up."""
-    index = Index("x", by_node)
-    index.move(pod("a"), (), ("1",))
-    index.move(pod("a"), ("1",), ())
-
-    assert index.buckets == {}
-
-
 def test_a_reader_in_a_thread_never_finds_a_bucket_empty() -> None:
     index, obj = Index("x", by_node), pod("a")
     index.move(obj, (), ("1",))
@@ -179,47 +150,7 @@ def test_a_reader_in_a_thread_never_finds_a_bucket_empty() -> None:
     assert list(picked_up.values()) == [obj]
 
 
-def test_taking_an_object_from_a_value_that_it_never_had_is_no_error() -> None:
-    index, b = Index("x", by_node), pod("b")
-    index.move(b, (), ("1",))
-    index.move(pod("a"), ("1", "2"), ())
-
-    assert held(index) == {"1": [b]}
-
-
-def test_an_empty_index_has_the_same_name_and_function() -> None:
-    index, obj = Index("x", by_node), pod("a")
-    index.move(obj, (), ("1",))
-    empty = index.empty_copy()
-
-    assert (empty.name, empty.function, empty.buckets) == ("x", by_node, {})
-    assert held(index) == {"1": [obj]}
-
-
 # -- a state -------------------------------------------------------------------------------------
-
-
-def test_an_object_is_filed_in_every_index() -> None:
-    state = indexed("node", "labels")
-    obj = pod("a", node="n1", labels={"app": "shop", "tier": "web"})
-    state.put(obj, None)
-
-    assert state.objects == {key("a"): obj}
-    assert keys(state, "node") == {"n1": {key("a")}}
-    assert keys(state, "labels") == {"app=shop": {key("a")}, "tier=web": {key("a")}}
-
-
-def test_a_new_version_is_filed_under_its_own_values_alone() -> None:
-    state = indexed("node", "labels")
-    old = pod("a", node="n1", labels={"app": "shop", "tier": "web"})
-    new = pod("a", rv="2", node="n2", labels={"app": "shop"})
-    state.put(old, None)
-    state.put(pod("b", node="n1"), None)
-    state.put(new, old)
-
-    assert state.objects[key("a")] is new
-    assert keys(state, "node") == {"n1": {key("b")}, "n2": {key("a")}}
-    assert keys(state, "labels") == {"app=shop": {key("a")}}
 
 
 def test_all_versions_of_an_object_have_one_key_in_memory() -> None:
@@ -232,16 +163,6 @@ def test_all_versions_of_an_object_have_one_key_in_memory() -> None:
     assert new.key is old.key
     assert [*state.objects, *state.indexes["node"].buckets["n2"]] == [key("a")] * 2
     assert all(each is old.key for each in state.objects)
-
-
-def test_a_removed_object_is_in_no_index() -> None:
-    state = indexed("node")
-    obj = pod("a", node="n1")
-    state.put(obj, None)
-    state.remove(obj)
-
-    assert state.objects == {}
-    assert keys(state, "node") == {}
 
 
 def moody(obj: KubeObject) -> str:
@@ -356,6 +277,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.client_go(101, 102)
 @given(CHANGES)
 @settings(deadline=None)
 def test_indexes_equal_newly_built_ones_after_any_changes(

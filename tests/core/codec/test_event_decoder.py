@@ -116,16 +116,6 @@ def test_a_recorded_stream_is_decoded_the_same_in_any_chunks(
 
 
 @ALL_STREAMS
-def test_a_recorded_stream_is_decoded_the_same_byte_by_byte(name: str) -> None:
-    resource = STREAMS[name][0]
-    body = read_recording(name).body
-
-    assert decoded([body[at : at + 1] for at in range(len(body))], resource) == decoded(
-        [body], resource
-    )
-
-
-@ALL_STREAMS
 def test_a_line_inside_a_chunk_is_decoded_as_a_chunk_of_its_own(name: str) -> None:
     resource, body = STREAMS[name][0], read_recording(name).body
     splitter, decoder = LineSplitter(), EventDecoder(resource)

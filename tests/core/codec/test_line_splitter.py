@@ -53,22 +53,6 @@ def test_empty_lines_with_any_line_end_are_left_out_in_any_chunks(
     assert found == [line for line in lines if line.strip()]
 
 
-def test_empty_lines_are_left_out() -> None:
-    splitter = LineSplitter()
-
-    assert splitter.feed(b"\n") == splitter.feed(b"\r\n") == []
-    assert splitter.feed(b"\n\none\n\n\ntwo\n\n") == [b"one\n", b"two\n"]
-    assert splitter.feed(b"") == []
-    assert splitter.buffered == 0
-
-
-def test_a_line_may_come_byte_by_byte() -> None:
-    splitter = LineSplitter()
-    lines = [got for byte in b"one\ntwo\n" for got in splitter.feed(bytes([byte]))]
-
-    assert lines == [b"one\n", b"two\n"]
-
-
 @given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.data())
 @settings(deadline=None)
 def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
@@ -97,16 +81,6 @@ def test_the_pending_bytes_are_those_of_the_incomplete_line() -> None:
     splitter.feed(b"o")
     assert splitter.buffered == 3
     assert repr(splitter) == "<LineSplitter pending=3 B>"
-
-
-def test_the_error_for_a_line_beyond_the_limit_names_the_limit() -> None:
-    splitter = LineSplitter(cap=10)
-    splitter.feed(b"12345")
-    assert splitter.feed(b"67890") == []
-
-    with pytest.raises(LineTooLong, match="longer than 10 bytes") as caught:
-        splitter.feed(b"1")
-    assert caught.value.phase == "watch"
 
 
 def test_the_cap_is_for_one_line_and_not_for_all_of_them() -> None:

@@ -135,13 +135,6 @@ def test_a_recorded_list_is_decoded_the_same_in_any_chunks(name: str, data: st.D
     assert (objects, frame) == decoded([body], resource)
 
 
-@ALL_LISTS
-def test_a_recorded_list_is_decoded_the_same_byte_by_byte(name: str) -> None:
-    resource, body = RECORDED[name][0], read_recording(name).body
-
-    assert decoded(cut(body, 1), resource) == decoded([body], resource)
-
-
 def test_an_object_is_returned_when_the_next_one_begins() -> None:
     """The response is never held whole."""
     body = read_recording("13-list-rv0").body

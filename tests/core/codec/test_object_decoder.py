@@ -182,7 +182,7 @@ def test_an_escaped_spelling_beside_a_look_alike_leaves_both() -> None:
     assert built(raw).raw == raw
 
 
-def test_only_the_given_stretch_of_the_source_counts() -> None:
+def test_only_the_given_part_of_the_source_counts() -> None:
     source = b'[{"metadata":{"name":"a","managedFields":[]}},{"metadata":{"name":"b"}}]'
     end = source.index(b"}},") + 2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,18 +27,6 @@ def popped_numbers(delays: DelayQueue[int], now: float) -> list[int]:
     return found
 
 
-@pytest.mark.client_go(131)
-def test_keys_are_popped_in_the_order_of_their_times_and_never_earlier() -> None:
-    delays = DelayQueue[str]()
-    for key, ready in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
-        delays.add(key, ready, NORMAL)
-    assert delays.next_due == 1.0
-    assert popped(delays, 0.999) == []
-    assert popped(delays, 2.0) == ["a", "b"]
-    assert popped(delays, 9.0) == ["c"]
-    assert delays.next_due is None
-
-
 def test_keys_of_the_same_time_are_popped_in_the_order_of_their_adds() -> None:
     delays = DelayQueue[object]()
     first, second = object(), object()  # not to be compared
@@ -47,18 +34,6 @@ def test_keys_of_the_same_time_are_popped_in_the_order_of_their_adds() -> None:
     delays.add(first, 1.0, NORMAL)
     assert delays.pop(1.0) == (second, NORMAL)
     assert delays.pop(1.0) == (first, NORMAL)
-
-
-def test_the_earliest_of_two_times_wins_in_any_order() -> None:
-    delays = DelayQueue[str]()
-    delays.add("a", 5.0, NORMAL)
-    delays.add("a", 2.0, NORMAL)
-    delays.add("b", 2.5, NORMAL)
-    delays.add("b", 5.0, NORMAL)
-    assert len(delays) == 2
-    assert popped(delays, 3.0) == ["a", "b"]
-    assert delays.next_due is None
-    assert popped(delays, 9.0) == []
 
 
 def test_the_highest_of_two_priorities_wins_independently_of_the_times() -> None:
@@ -141,18 +116,6 @@ def test_drop_removes_a_few_keys_at_a_time() -> None:
     assert not delays.drop(3)
 
 
-def test_each_dropped_key_is_forgotten_at_once() -> None:
-    delays = DelayQueue[int]()
-    for key in range(5):
-        delays.add(key, float(key), NORMAL)
-    delays.add(4, -1.0, NORMAL)
-    lengths = [len(delays)]
-    while delays.drop(1):
-        lengths.append(len(delays))
-    assert sorted(lengths, reverse=True) == lengths
-    assert (lengths[0], lengths[-1], len(delays)) == (5, 1, 0)
-
-
 def test_drop_continues_in_the_old_heap_and_releases_it() -> None:
     delays = DelayQueue[int]()
     for round_ in range(2):
@@ -163,21 +126,6 @@ def test_drop_continues_in_the_old_heap_and_releases_it() -> None:
     assert (len(delays), delays.next_due) == (0, None)
     delays.add(7, 3.0, NORMAL)
     assert popped_numbers(delays, 3.0) == [7]
-
-
-def test_an_equal_priority_and_time_change_nothing() -> None:
-    delays = DelayQueue[str]()
-    delays.add("a", 2.0, NORMAL)
-    delays.add("b", 2.0, NORMAL)
-    delays.add("a", 2.0, NORMAL)
-    assert popped(delays, 2.0) == ["a", "b"]
-
-
-def test_the_repr_shows_the_number_of_keys_and_the_next_time() -> None:
-    delays = DelayQueue[str]()
-    assert repr(delays) == "<DelayQueue 0 keys, the next at None>"
-    delays.add("a", 2.0, NORMAL)
-    assert repr(delays) == "<DelayQueue 1 key, the next at 2.0>"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))

@@ -37,35 +37,6 @@ def emptied(queue: KeyQueue[str], now: float = 0.0) -> list[str]:
 # -- one run for many adds -----------------------------------------------------------------------
 
 
-def test_keys_are_handed_out_in_the_order_of_their_first_adds() -> None:
-    assert emptied(filled("a", "b", "a", "c", "b")) == ["a", "b", "c"]
-
-
-def test_many_adds_while_a_key_waits_are_one_run() -> None:
-    queue = filled(*["a"] * 100)
-    assert emptied(queue) == ["a"]
-    assert (queue.adds, queue.merged) == (1, 99)
-
-
-@pytest.mark.client_go(130)
-def test_many_adds_while_a_key_is_worked_on_are_exactly_one_run_more() -> None:
-    queue = filled("a")
-    queue.take(0.0)
-    for _ in range(100):
-        queue.add("a", 0.0)
-    assert queue.waiting == 0  # not while it is worked on
-
-    assert queue.done("a", 0.0).rerun is not None
-
-    assert emptied(queue) == ["a"]
-    assert (queue.adds, queue.merged) == (2, 99)
-
-
-def test_a_key_that_is_done_can_be_added_anew() -> None:
-    queue = filled("a")
-    assert [emptied(queue), queue.add("a", 0.0), emptied(queue)] == [["a"], True, ["a"]]
-
-
 def test_nothing_can_be_taken_from_an_empty_queue() -> None:
     with pytest.raises(IndexError):
         KeyQueue[str]().take(0.0)
@@ -153,16 +124,6 @@ def test_an_unknown_key_has_no_priority() -> None:
 # -- delays --------------------------------------------------------------------------------------
 
 
-def test_delayed_keys_are_queued_when_their_time_has_come() -> None:
-    queue = KeyQueue[str]()
-    queue.add_at("b", 2.0)
-    queue.add_at("a", 1.0)
-    queue.add_at("c", 9.0)
-    queue.collect_ready(5.0, 10)
-    assert emptied(queue) == ["a", "b"]
-    assert len(queue.delays) == 1
-
-
 def test_no_more_keys_are_queued_at_once_than_requested() -> None:
     queue = KeyQueue[str]()
     for number in range(10):
@@ -191,46 +152,6 @@ def test_a_delayed_key_whose_time_comes_while_it_waits_or_is_worked_on_is_an_add
 
 
 # -- the end -------------------------------------------------------------------------------------
-
-
-def test_a_queue_that_is_shut_down_hands_out_what_it_has_and_takes_nothing() -> None:
-    queue = filled("a", "b")
-    queue.add_at("later", 1.0)
-    queue.shut_down()
-    assert not queue.add("c", 0.0)
-    assert not queue.add("a", 0.0)
-    assert not queue.add_at("d", 1.0)
-    assert not queue.finished
-    assert emptied(queue) == ["a", "b"]
-    assert (queue.finished, queue.idle, queue.dropped) == (True, True, 4)
-
-
-def test_delayed_keys_dropped_by_a_shutdown_are_freed_in_steps() -> None:
-    queue = KeyQueue[str]()
-    for number in range(10):
-        queue.add_at(f"k{number}", 1.0)
-    queue.shut_down()
-    assert len(queue.delays) == 0
-    assert [queue.free(4) for _ in range(3)] == [True, True, False]
-
-
-def test_waiting_keys_can_be_dropped_without_being_processed() -> None:
-    queue = filled("a", "b", "c", "c")
-    queue.add("low", 0.0, LOW)
-    queue.add_at("later", 1.0)
-    queue.take(0.0)
-    queue.add("a", 0.0)
-    queue.shut_down()
-    queue.shut_down(drop=True)
-    queue.shut_down(drop=True)
-
-    assert (queue.waiting, queue.reruns, queue.dropped) == (0, 0, 5)
-    assert (queue.finished, queue.idle) == (True, False)
-    assert queue.priority("b") is None
-    assert queue.done("a", 0.0).rerun is None
-    found = queue.statistics(9.0)
-    assert (found.done, found.depth, found.processing, found.waiting_longest) == (1, 0, 0, 0)
-    assert queue.idle
 
 
 @pytest.mark.parametrize("priority", Priority)
@@ -306,17 +227,6 @@ def test_a_rerun_waits_from_the_end_of_the_run_before_it() -> None:
     assert queue.statistics(7.0).waited_max == 6.0
 
 
-def test_an_unused_queue_has_numbers_too() -> None:
-    found = KeyQueue[str]().statistics(3.0)
-    assert (found.depth, found.waited_mean, found.worked_mean, found.waiting_longest) == (
-        0,
-        0,
-        0,
-        0,
-    )
-    assert (found.running_longest, found.unfinished_seconds) == (0, 0)
-
-
 def test_thousands_of_processed_keys_leave_no_memory_allocated() -> None:
     queue = KeyQueue[int]()
     tracemalloc.start()
@@ -353,16 +263,6 @@ def test_numbers_can_be_read_in_a_thread_while_the_queue_is_used() -> None:
     end.set()
     thread.join()
     assert not failures
-
-
-def test_the_repr_shows_the_numbers_of_keys() -> None:
-    queue = filled("a", "b")
-    queue.add("c", 0.0, LOW)
-    queue.add_at("d", 1.0)
-    queue.take(0.0)
-    assert repr(queue) == "<KeyQueue open normal=1 low=1 delayed=1 processing=1>"
-    queue.shut_down()
-    assert repr(queue) == "<KeyQueue shut down normal=1 low=1 delayed=0 processing=1>"
 
 
 # -- against a model -----------------------------------------------------------------------------
@@ -525,3 +425,59 @@ class Machine(RuleBasedStateMachine):
 
 TestAnyHistory = Machine.TestCase
 TestAnyHistory.settings = settings(stateful_step_count=50)
+
+
+@pytest.mark.client_go(130)
+def test_many_adds_while_a_key_is_worked_on_are_exactly_one_run_more() -> None:
+    queue = filled("a")
+    queue.take(0.0)
+    for _ in range(100):
+        queue.add("a", 0.0)
+    assert queue.waiting == 0  # not while it is worked on
+
+    assert queue.done("a", 0.0).rerun is not None
+
+    assert emptied(queue) == ["a"]
+    assert (queue.adds, queue.merged) == (2, 99)
+
+
+def test_a_queue_that_is_shut_down_hands_out_what_it_has_and_takes_nothing() -> None:
+    queue = filled("a", "b")
+    queue.add_at("later", 1.0)
+    queue.shut_down()
+    assert not queue.add("c", 0.0)
+    assert not queue.add("a", 0.0)
+    assert not queue.add_at("d", 1.0)
+    assert not queue.finished
+    assert emptied(queue) == ["a", "b"]
+    assert (queue.finished, queue.idle, queue.dropped) == (True, True, 4)
+
+
+def test_waiting_keys_can_be_dropped_without_being_processed() -> None:
+    queue = filled("a", "b", "c", "c")
+    queue.add("low", 0.0, LOW)
+    queue.add_at("later", 1.0)
+    queue.take(0.0)
+    queue.add("a", 0.0)
+    queue.shut_down()
+    queue.shut_down(drop=True)
+    queue.shut_down(drop=True)
+
+    assert (queue.waiting, queue.reruns, queue.dropped) == (0, 0, 5)
+    assert (queue.finished, queue.idle) == (True, False)
+    assert queue.priority("b") is None
+    assert queue.done("a", 0.0).rerun is None
+    found = queue.statistics(9.0)
+    assert (found.done, found.depth, found.processing, found.waiting_longest) == (1, 0, 0, 0)
+    assert queue.idle
+
+
+def test_an_unused_queue_has_numbers_too() -> None:
+    found = KeyQueue[str]().statistics(3.0)
+    assert (found.depth, found.waited_mean, found.worked_mean, found.waiting_longest) == (
+        0,
+        0,
+        0,
+        0,
+    )
+    assert (found.running_longest, found.unfinished_seconds) == (0, 0)

@@ -192,25 +192,6 @@ def test_the_timeouts_of_an_initial_list_are_above_zero(seconds: float) -> None:
         LivenessPolicy(initial_total=seconds)
 
 
-def test_the_repr_shows_the_timeout() -> None:
-    assert repr(opened(once_a_minute())) == "<IdleTimeout of a watch 75 s>"
-    assert repr(opened(initial=True)) == "<IdleTimeout of an initial list 30 s>"
-
-
-def test_a_factor_of_one_and_all_limits_above_zero_are_allowed() -> None:
-    LivenessPolicy(idle_factor=1, initial_idle=0.1, initial_total=0.1, list_total=0.1)
-    with pytest.raises(ValueError, match=r"^initial_idle, .* and list_total must be above 0$"):
-        LivenessPolicy(list_total=0)
-    with pytest.raises(ValueError, match=r"^idle_factor must be 0 or at least 1, not 0\.5$"):
-        LivenessPolicy(idle_factor=0.5)
-
-
-def test_the_repr_shows_a_pause() -> None:
-    idle_timeout = opened(once_a_minute())
-    idle_timeout.pause()
-    assert repr(idle_timeout) == "<IdleTimeout of a watch paused 75 s>"
-
-
 # -- intervals -----------------------------------------------------------------------------------
 
 
@@ -253,16 +234,6 @@ def test_a_bookmark_five_seconds_before_the_deadline_does_not_count() -> None:
 # -- pauses --------------------------------------------------------------------------------------
 
 
-def test_a_pause_within_the_limits_leaves_both_deadlines() -> None:
-    watch, initial_list = opened(), opened(initial=True)
-    for each in (watch, initial_list):
-        each.pause()
-        each.resume(1100.0)
-        each.last_data = 1599.0
-
-    assert (watch.deadline, initial_list.deadline) == (AT_LAST, 1300.0)
-
-
 def test_an_initial_list_does_not_outlive_the_deadline_of_its_watch() -> None:
     idle_timeout = opened(initial=True)
     assert not idle_timeout.past_deadline(AT_LAST)
@@ -293,3 +264,11 @@ def test_a_check_after_another_end_of_a_watch_says_nothing_about_the_interval() 
     opened(profile).end_check()
 
     assert profile.bookmark_interval == 60.0
+
+
+def test_a_factor_of_one_and_all_limits_above_zero_are_allowed() -> None:
+    LivenessPolicy(idle_factor=1, initial_idle=0.1, initial_total=0.1, list_total=0.1)
+    with pytest.raises(ValueError, match=r"^initial_idle, .* and list_total must be above 0$"):
+        LivenessPolicy(list_total=0)
+    with pytest.raises(ValueError, match=r"^idle_factor must be 0 or at least 1, not 0\.5$"):
+        LivenessPolicy(idle_factor=0.5)

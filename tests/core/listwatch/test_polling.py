@@ -66,7 +66,7 @@ def test_a_list_that_was_read_ends_the_need_for_a_list() -> None:
 
 
 @pytest.mark.parametrize(("jitter", "seconds"), [(0.0, 90.0), (0.5, 100.0), (1.0, 110.0)])
-def test_the_interval_is_stretched_or_shortened_by_a_tenth(jitter: float, seconds: float) -> None:
+def test_the_interval_is_lengthened_or_shortened_by_a_tenth(jitter: float, seconds: float) -> None:
     assert Polling(100.0).delay(jitter) == pytest.approx(seconds)
 
 

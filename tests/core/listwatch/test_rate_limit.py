@@ -206,8 +206,6 @@ def test_failures_are_counted_and_a_wait_below_a_second_is_kept() -> None:
     assert limiter.blocked_until == 100.5
 
 
-def test_the_repr_of_a_limiter_shows_its_state() -> None:
-    limiter = ServerLimiter(Limits())
-    assert repr(limiter).startswith("<ServerLimiter well failures=0 ")
-    limiter.record_failure(refused(503), 1.0)
-    assert repr(limiter).startswith("<ServerLimiter failing failures=1 ")
+def test_the_least_limits_are_accepted() -> None:
+    limits = Limits(lists=1, burst=1, restarts=0.5, retry_after=0, slot_timeout=0.5)
+    assert (limits.lists, limits.burst, limits.retry_after) == (1, 1, 0)

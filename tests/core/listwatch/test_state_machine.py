@@ -288,7 +288,7 @@ def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() 
     )
 
 
-@pytest.mark.client_go(44)
+@pytest.mark.client_go(35, 44)
 def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
     state = watchlist_state()
     phases = [state.phase]

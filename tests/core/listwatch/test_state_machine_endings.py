@@ -218,6 +218,7 @@ def test_the_data_of_a_watch_puts_its_idle_timeout_off() -> None:
 # -- failures and malformed states -----------------------------------------------------------------
 
 
+@pytest.mark.client_go(39)
 def test_a_server_without_watchlists_is_recognized_by_its_error() -> None:
     error = make_server_error(422, "Invalid")
     assert watchlist_state().finish_failed(error, opened=False) == RequestEnd(
@@ -278,3 +279,24 @@ def test_a_scheduled_request_names_the_row_that_led_to_it(outcome: Outcome) -> N
     assert step.transition is TRANSITIONS[Phase.LIST][outcome]
     assert step.until_answer is (outcome is Outcome.UNREACHABLE)
     assert step.delay == 0.8
+
+
+@pytest.mark.parametrize(
+    ("lasted", "outcome", "text"),
+    [
+        (0.9, Outcome.EMPTY_WATCH, "the watch ended at once without a change"),
+        (1.0, Outcome.SHORT_WATCH, "the watch ended after 1.0 s without a change"),
+        (9.9, Outcome.SHORT_WATCH, "the watch ended after 9.9 s without a change"),
+    ],
+)
+def test_a_watch_that_ends_early_without_a_change_is_reported(
+    lasted: float, outcome: Outcome, text: str
+) -> None:
+    end = open_watch(watching_state()).finish_watch(OPENED + lasted)
+    check_reported(end, outcome, ConnectionLost, text)
+
+
+def test_a_watchlist_without_an_end_mark_is_reported() -> None:
+    end = open_watch(watchlist_state()).finish_idle_watch(OPENED + 30.0)
+    text = "the WatchList had no end mark after 30 s; using lists instead"
+    check_reported(end, Outcome.WATCHLIST_TIMEOUT, RequestTimedOut, text)

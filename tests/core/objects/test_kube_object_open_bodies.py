@@ -12,11 +12,8 @@ import pytest
 
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_body import (
-    LARGE_BODY_BYTES,
     MAX_DECODED,
-    MAX_DECODED_LARGE,
     DecodedBody,
-    DecodedBodyCache,
     ObjectBody,
 )
 from tests.core.builders import pod
@@ -31,28 +28,6 @@ def body(obj: KubeObject) -> dict[str, Any] | None:
 def decoded(obj: KubeObject, content: dict[str, Any]) -> DecodedBody:
     """Return the state of ``obj`` with this decoded body."""
     return DecodedBody(content, msgspec.structs.asdict(obj)["_body"])
-
-
-def test_the_last_bodies_are_kept_and_earlier_ones_are_closed() -> None:
-    bodies = DecodedBodyCache()
-    many = [pod(f"web-{number}") for number in range(MAX_DECODED + 3)]
-    for number, obj in enumerate(many):
-        bodies.add(obj, decoded(obj, {"number": number}), 100)
-
-    assert [body(obj) is None for obj in many] == [True] * 3 + [False] * MAX_DECODED
-    assert body(many[-1]) == {"number": MAX_DECODED + 2}
-
-
-def test_large_bodies_have_a_lower_limit_of_their_own() -> None:
-    bodies = DecodedBodyCache()
-    small = pod("small")
-    bodies.add(small, decoded(small, {}), LARGE_BODY_BYTES - 1)
-    many = [pod(f"web-{number}") for number in range(MAX_DECODED_LARGE + 1)]
-    for obj in many:
-        bodies.add(obj, decoded(obj, {}), LARGE_BODY_BYTES)
-
-    assert [body(obj) is None for obj in many] == [True] + [False] * MAX_DECODED_LARGE
-    assert body(small) is not None
 
 
 def test_a_part_of_a_body_stays_valid_after_the_body_was_closed() -> None:

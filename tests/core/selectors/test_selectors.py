@@ -181,7 +181,7 @@ def test_a_label_that_is_no_integer_is_neither_greater_nor_less(value: str) -> N
 def test_the_error_of_an_invalid_label_selector_has_the_text_of_the_server_and_a_mark(
     text: str, problem: str, column: int
 ) -> None:
-    """Source: labels.Parser in apimachinery; the first one is a server's."""
+    """Source: labels.Parser in apimachinery."""
     with pytest.raises(InvalidSelector) as caught:
         LabelSelector.parse(text)
     sentence, shown, mark = str(caught.value).split("\n")

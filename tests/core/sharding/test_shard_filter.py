@@ -22,7 +22,7 @@ from tests.core.builders import PODS, WIDGETS, encode
 
 LOWER, UPPER = (HashRanges.of([index], 2, "uid") for index in (0, 1))
 IN_UPPER = "504fd249-6493-40dd-809d-8b6dab52e155"
-"""A recorded uid, which the server has in the upper half."""
+"""A uid that a real server has in the upper half."""
 IN_LOWER = "1527234e-85fb-452f-8a65-a73befa06fb2"
 
 

@@ -15,7 +15,6 @@ from aioinformer._core.writing.event_series import (
     BURST,
     FINISH_TIME,
     REFRESH_TIME,
-    TOKEN_INTERVAL,
     EventSeries,
     EventSeriesTracker,
     PendingEvent,
@@ -55,49 +54,6 @@ class Server:
         return drafts
 
 
-def test_the_first_occurrence_is_an_event() -> None:
-    (draft,) = Server().happens(event(), 1.0)
-    assert (draft.is_new, draft.namespace, draft.count) == (True, "web", 1)
-    assert draft.body["reason"] == "Seen"
-    assert "series" not in draft.body
-
-
-def test_the_second_occurrence_makes_a_series_and_later_ones_are_counted() -> None:
-    server = Server()
-    server.happens(event(), 1.0)
-    (draft,) = server.happens(event(), 2.0)
-    series = {"count": 2, "lastObservedTime": format_stamp(2 * SECOND)}
-    assert (draft.is_new, draft.body) == (False, {"series": series})
-    assert [server.happens(event(), 3.0 + n) for n in range(5)] == [[]] * 5
-
-
-def test_another_reason_is_another_event() -> None:
-    server = Server()
-    server.happens(event(), 1.0)
-    (draft,) = server.happens(event(reason="Gone"), 1.0)
-    assert draft.is_new
-
-
-def test_the_count_of_a_series_that_goes_on_is_sent_each_half_hour() -> None:
-    server, minutes = Server(), int(REFRESH_TIME / 60)
-    for minute in range(minutes + 2):
-        server.happens(event(), minute * 60.0)
-        server.passes(minute * 60.0)
-    assert [draft.count for draft in server.requests] == [1, 2, minutes + 2]
-
-
-def test_a_series_ends_six_minutes_after_its_last_occurrence() -> None:
-    server = Server()
-    for n in range(4):
-        server.happens(event(), float(n))
-    assert server.passes(3 + FINISH_TIME - 1) == []
-    (last,) = server.passes(3 + FINISH_TIME)
-    assert last.body["series"]["count"] == 4
-    assert len(server.aggregation) == 0
-    (draft,) = server.happens(event(), 4 + FINISH_TIME)
-    assert draft.is_new
-
-
 def test_a_record_after_the_quiet_time_starts_a_new_event_without_take_due() -> None:
     server = Server()
     for n in range(4):
@@ -115,35 +71,6 @@ def test_records_during_a_request_are_part_of_the_next_count() -> None:
     assert draft is not None
     assert draft.is_new
     assert draft.body["series"]["count"] == 2
-
-
-def test_an_event_that_has_expired_on_the_server_is_created_again() -> None:
-    server = Server()
-    (entry,) = server.aggregation.observe(event(), SECOND, 1.0)
-    server.send([entry])
-    entry.add_record(2 * SECOND, 2.0)
-    entry.record_deleted()
-    draft = entry.pending_event(REPORTER)
-    assert draft is not None
-    assert (draft.is_new, draft.body["series"]["count"]) == (True, 2)
-
-
-def test_each_object_has_its_own_limit_of_events() -> None:
-    server = Server()
-    for n in range(BURST + 5):
-        server.happens(event(reason=f"R{n}"), 1.0)
-    assert len(server.requests) == BURST
-    assert server.aggregation.filtered == 5
-    assert server.happens(event("web-1"), 1.0)
-    assert server.happens(event(reason="Late"), 2.0 + TOKEN_INTERVAL)
-    assert not server.happens(event(reason="Later"), 2.0 + TOKEN_INTERVAL)
-
-
-def test_a_rejected_event_is_forgotten() -> None:
-    aggregation = EventSeriesTracker()
-    (entry,) = aggregation.observe(event(), SECOND, 1.0)
-    aggregation.forget(entry)
-    assert aggregation.observe(event(), 2 * SECOND, 2.0) != []
 
 
 def test_event_names_differ_if_the_clock_does_not_advance() -> None:

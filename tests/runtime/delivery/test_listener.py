@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
 from operator import length_hint
 
 import pytest
 
-from aioinformer import Added, Deleted, Event, KubeObject, Statistics, Updated
+from aioinformer import Added, Event, KubeObject
 from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox
 from aioinformer._core.delivery.overflow import OverflowName
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
-from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
+from aioinformer.errors import ListenerOverflow, NotRunning
 from aioinformer.testing.simulation.loop import run
 from tests.runtime.informers import running_in_background
 from tests.runtime.registrations import make_registration
@@ -54,32 +52,6 @@ async def test_the_consumer_sleeps_until_an_event_is_put() -> None:
     assert await waiting == additions(1)[0]
 
 
-async def test_every_kind_of_event_wakes_the_consumer() -> None:
-    box, obj = listener(), pod("web-0", 1)
-    expected: list[tuple[Callable[[], object], Event]] = [
-        (lambda: box.put([Added(obj)]), Added(obj)),
-        (lambda: box.put_relist([[Deleted(obj, "vanished")]]), Deleted(obj, "vanished")),
-        (lambda: box.replay([obj]), Added(obj, initial=True)),
-        (lambda: box.resync([obj], held), Updated(obj, obj, resync=True)),
-    ]
-
-    for wake, event in expected:
-        waiting = asyncio.create_task(box.next())
-        await yield_to_loop()
-        wake()
-        assert await waiting == event
-
-
-async def test_a_closed_listener_still_delivers_pending_events() -> None:
-    box = listener()
-    box.put(additions(1))
-
-    box.close(drop=False)
-
-    assert await box.next() == additions(1)[0]
-    assert await box.next() is None
-
-
 async def test_a_listener_that_is_closed_with_drop_delivers_nothing() -> None:
     box = listener()
     box.put(additions(2))
@@ -88,19 +60,6 @@ async def test_a_listener_that_is_closed_with_drop_delivers_nothing() -> None:
 
     assert await box.next() is None
     assert box.statistics().pending == 0
-
-
-async def test_dropped_pending_objects_are_freed_in_steps() -> None:
-    box = listener(1, overflow="coalesce")
-    objects = iter([pod(f"web-{n}", n) for n in range(1000)])
-    box.replay(objects)
-
-    box.close(drop=True)
-
-    assert box.mailbox.empty
-    before = length_hint(objects)
-    await yield_to_loop()
-    assert (before > 0, length_hint(objects)) == (True, 0)
 
 
 def test_dropped_pending_objects_are_freed_at_once_without_a_loop() -> None:
@@ -140,18 +99,6 @@ async def test_a_full_listener_opens_the_gate_when_it_is_half_empty() -> None:
     await waiting
 
 
-async def test_a_full_listener_that_is_closed_opens_the_gate() -> None:
-    gate = BackpressureGate()
-    box = listener(1, gate)
-    box.put(additions(1))
-    waiting = asyncio.create_task(gate.wait())
-    await yield_to_loop()
-
-    box.close(drop=True)
-
-    await waiting
-
-
 # -- synced -----------------------------------------------------------------------------------
 
 
@@ -168,35 +115,6 @@ async def test_a_listener_is_synced_at_the_call_of_next_after_the_last_replayed_
     await box.wait_synced()
 
 
-async def test_the_timeout_of_wait_synced_names_the_listener() -> None:
-    with pytest.raises(SyncTimeout) as caught:
-        await listener().wait_synced(timeout=0.001)
-
-    assert list(caught.value.unsynced) == ["stream of pods"]
-    assert "pending=0/4" in str(caught.value)
-
-
-async def test_waiting_for_a_listener_that_ends_first_raises() -> None:
-    box = listener()
-    waiting = asyncio.create_task(box.wait_synced())
-    await yield_to_loop()
-
-    box.close(drop=True)
-
-    with pytest.raises(NotRunning, match="stream of pods ended before it was synced"):
-        await waiting
-
-
-async def test_a_listener_that_was_synced_before_its_end_remains_synced() -> None:
-    box = listener()
-    box.replay([])
-    box.next_nowait()
-
-    box.close(drop=True)
-
-    await box.wait_synced()
-
-
 async def test_a_listener_is_synced_at_the_end_of_the_initial_list_before_a_live_batch() -> None:
     """The consumer receives the live batch together with the mark, and may process it for long."""
     box = listener(overflow="coalesce")
@@ -207,16 +125,6 @@ async def test_a_listener_is_synced_at_the_end_of_the_initial_list_before_a_live
         assert next(box.take()).obj.name == name
 
     await box.wait_synced(timeout=0)
-
-
-async def test_a_plain_handler_is_synced_after_an_initial_list_and_a_live_batch() -> None:
-    plain = make_registration(lambda _: None)
-    plain.listener.put([Added(pod("a", 1))])
-    plain.listener.put_relist([[Added(pod("b", 1), initial=True)]], initial=True)
-    plain.listener.put([Added(pod("c", 1))])
-
-    async with handling(plain):
-        await plain.wait_synced(timeout=30)
 
 
 async def test_a_closed_listener_delivers_pending_events_but_no_pending_resync() -> None:
@@ -277,28 +185,6 @@ async def test_a_handler_that_drains_receives_its_last_event(
 # -- numbers ----------------------------------------------------------------------------------
 
 
-async def test_the_statistics_of_a_listener_are_those_of_its_mailbox() -> None:
-    box = listener(overflow="coalesce", limit=2)
-    box.put(additions(2))
-    box.put([Updated(pod("web-0", 0), pod("web-0", 1))])
-    box.next_nowait()
-
-    assert replace(box.statistics(), oldest=0.0) == Statistics(
-        pending=1,
-        limit=2,
-        high=2,
-        delivered=1,
-        merged=1,
-        errors=0,
-        synced=False,
-        oldest=0.0,
-        spent_last=0.0,
-        spent_mean=0.0,
-        spent_max=0.0,
-    )
-    assert box.mailbox.pending == 1
-
-
 def test_the_statistics_contain_the_age_of_the_oldest_pending_event() -> None:
     async def main() -> list[float]:
         box = listener()
@@ -323,13 +209,6 @@ async def test_the_statistics_contain_the_durations_of_calls() -> None:
 
     assert (numbers.spent_last, numbers.spent_max) == (1.0, 5.0)
     assert numbers.spent_mean == pytest.approx(3.0)
-
-
-def test_the_statistics_can_be_read_outside_of_the_loop() -> None:
-    box = listener()
-    box.put(additions(1))
-
-    assert box.statistics().oldest > 0
 
 
 # -- many at once -----------------------------------------------------------------------------
@@ -474,11 +353,3 @@ async def test_a_second_relist_before_the_first_was_taken_is_an_overflow() -> No
     box.put_relist([additions(1)])
 
     assert box.failure is not None
-
-
-async def test_the_repr_of_a_listener_shows_its_state() -> None:
-    box = listener()
-    assert repr(box).startswith("<Listener stream of pods open <Mailbox pending=0/4")
-
-    box.close(drop=True)
-    assert repr(box).startswith("<Listener stream of pods closed ")

@@ -181,8 +181,8 @@ async def test_any_exception_of_a_handler_counts_as_one_failure(
             await wait_until(lambda: it.statistics().errors == 3)  # noqa: B023 - called at once
 
     assert len(hook.errors) == 6
-    for _, told_of in hook.errors:
-        assert told_of is error or told_of.__cause__ is error
+    for _, reported in hook.errors:
+        assert reported is error or reported.__cause__ is error
     assert type(error).__name__ in caplog.text
 
 
@@ -336,9 +336,9 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def of(*story: str) -> list[Event]:
+def of(*scenario: str) -> list[Event]:
     """``a-1`` is an object that takes a second."""
-    return [Added(pod(name, number)) for number, name in enumerate(story)]
+    return [Added(pod(name, number)) for number, name in enumerate(scenario)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -367,11 +367,11 @@ def test_events_of_several_objects_are_handled_concurrently_but_one_at_a_time_pe
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_each_object_is_kept(seed: int) -> None:
     juggler, chance = Juggler(), Random(seed)
-    story = of(*(chance.choice(("a-0", "b-1", "c-2", "d-0.5")) for _ in range(60)))
+    scenario = of(*(chance.choice(("a-0", "b-1", "c-2", "d-0.5")) for _ in range(60)))
 
     async def main() -> None:
         async with running_registration(make_registration(juggler, concurrency=3)) as it:
-            for event in story:
+            for event in scenario:
                 it.listener.put([event])
                 await asyncio.sleep(chance.choice((0, 0.3)))
             await asyncio.sleep(1000)
@@ -382,7 +382,7 @@ def test_the_order_of_each_object_is_kept(seed: int) -> None:
     assert juggler.most == 3
     for name in ("a-0", "b-1", "c-2", "d-0.5"):
         heard = [version for _, who, version in juggler.done if who == name]
-        assert heard == [each.obj.resource_version for each in story if each.obj.name == name]
+        assert heard == [each.obj.resource_version for each in scenario if each.obj.name == name]
 
 
 def test_events_wait_in_the_mailbox_where_they_are_merged() -> None:
@@ -400,16 +400,16 @@ def test_events_wait_in_the_mailbox_where_they_are_merged() -> None:
 
 def test_plain_functions_may_be_called_by_key_too() -> None:
     seen: list[Event] = []
-    story = of("a", "b", "a", "b", "c")
+    scenario = of("a", "b", "a", "b", "c")
 
     async def main() -> None:
         async with running_registration(make_registration(seen.append, concurrency=4)) as it:
-            it.listener.put(story)
+            it.listener.put(scenario)
             await asyncio.sleep(1)
 
     run(main(), seed=0)
 
-    assert seen == story
+    assert seen == scenario
 
 
 def test_a_removed_handler_drops_events_that_wait_for_their_key() -> None:

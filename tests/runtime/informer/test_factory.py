@@ -754,8 +754,8 @@ async def test_a_server_without_watch_lists_is_not_reported_as_a_problem(
             assert nodes.health.strategy == "list"
 
     assert problems == []
-    told = [each for each in caplog.records if "WatchList is not available" in each.message]
-    assert [each.levelno for each in told] == [logging.INFO, logging.INFO]  # two resources
+    logged = [each for each in caplog.records if "WatchList is not available" in each.message]
+    assert [each.levelno for each in logged] == [logging.INFO, logging.INFO]  # two resources
 
 
 async def test_informers_of_one_resource_share_the_knowledge_that_watch_lists_are_missing() -> None:

@@ -146,12 +146,12 @@ def test_a_resync_is_filtered_by_objects_and_passes_predicates_of_changes() -> N
 
     run(main(), seed=0)
 
-    told_again = [
+    resynced = [
         [event.obj.name for event in each if isinstance(event, Updated) and event.resync]
         for each in seen
     ]
-    assert set(told_again[0]) == {"a"}
-    assert set(told_again[1]) == {"a", "b"}
+    assert set(resynced[0]) == {"a"}
+    assert set(resynced[1]) == {"a", "b"}
 
 
 async def test_a_slow_filtered_handler_ends_with_the_objects_that_pass() -> None:

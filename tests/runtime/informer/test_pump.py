@@ -72,7 +72,7 @@ class Pipeline:
             yield
 
     async def drained(self) -> None:
-        """Everything that was queued has been applied and told."""
+        """Everything that was queued has been applied and delivered."""
         await wait_until(lambda: not self.queue.fifo)
         await yield_to_loop()
 
@@ -98,19 +98,6 @@ def taken(listener: Listener) -> list[Event]:
 # -- changes ----------------------------------------------------------------------------------
 
 
-async def test_queued_changes_are_applied_and_delivered_to_every_listener() -> None:
-    pipeline = Pipeline()
-    one, other = pipeline.listener(), pipeline.listener()
-    old, new = pod("a", 1), pod("a", 2)
-
-    async with pipeline.pumping():
-        pipeline.queue.feed([Delta("Added", old), Delta("Updated", new), Delta("Deleted", new)])
-        await pipeline.drained()
-
-    assert taken(one) == taken(other) == [Added(old), Updated(old, new), Deleted(new)]
-    assert pipeline.cached == {}
-
-
 async def test_a_bookmark_changes_the_version_of_the_cache_after_the_entries_before_it() -> None:
     pipeline = Pipeline()
     listener = pipeline.listener(limit=1)
@@ -128,83 +115,7 @@ async def test_a_bookmark_changes_the_version_of_the_cache_after_the_entries_bef
         assert pipeline.version() == "9"
 
 
-@pytest.mark.client_go(116)
-async def test_a_change_is_cached_before_it_is_delivered() -> None:
-    pipeline = Pipeline()
-    listener = pipeline.listener()
-    seen: list[str] = []
-
-    async def consume() -> None:
-        event = await listener.next()
-        assert event is not None
-        seen.append(pipeline.cached[event.obj.name])
-
-    async with pipeline.pumping():
-        consumer = asyncio.create_task(consume())
-        pipeline.add(pod("a", 7))
-        await consumer
-
-    assert seen == ["7"]
-
-
-@pytest.mark.client_go(97)
-async def test_more_changes_than_a_batch_are_all_delivered() -> None:
-    pipeline = Pipeline()
-    listener = pipeline.listener(limit=BATCH_SIZE * 4)
-
-    async with pipeline.pumping():
-        pipeline.add(*(pod(f"p-{n}", n) for n in range(BATCH_SIZE * 3 + 1)))
-        await pipeline.drained()
-
-    assert [event.obj.name for event in taken(listener)] == [
-        f"p-{n}" for n in range(BATCH_SIZE * 3 + 1)
-    ]
-
-
-async def test_a_pump_without_listeners_fills_the_cache() -> None:
-    pipeline = Pipeline()
-
-    async with pipeline.pumping():
-        pipeline.add(pod("a", 1))
-        await pipeline.drained()
-
-    assert pipeline.cached == {"a": "1"}
-
-
 # -- whole states -----------------------------------------------------------------------------
-
-
-async def test_the_initial_list_is_delivered_as_initial_and_syncs_the_cache() -> None:
-    pipeline = Pipeline()
-    listener = pipeline.listener()
-
-    async with pipeline.pumping():
-        assert not pipeline.pump.synced.is_set()
-        pipeline.queue.replace([pod("a", 1)], "10")
-        await pipeline.drained()
-        assert pipeline.pump.synced.is_set()
-
-    assert taken(listener) == [Added(pod("a", 1), initial=True)]
-    assert listener.synced
-
-
-@pytest.mark.client_go(99)
-async def test_a_later_list_is_delivered_as_its_difference() -> None:
-    pipeline = Pipeline()
-    listener = pipeline.listener()
-
-    async with pipeline.pumping():
-        pipeline.queue.replace([pod("a", 1), pod("b", 2), pod("c", 3)], "10")
-        await pipeline.drained()
-        taken(listener)
-        pipeline.queue.replace([pod("a", 1), pod("b", 12), pod("d", 13)], "20")
-        await pipeline.drained()
-
-    assert taken(listener) == [
-        Deleted(pod("c", 3), "vanished"),
-        Updated(pod("b", 2), pod("b", 12)),
-        Added(pod("d", 13)),
-    ]
 
 
 async def test_a_state_larger_than_a_mailbox_does_not_wait_for_room() -> None:
@@ -257,21 +168,6 @@ async def test_the_pump_yields_to_the_loop_while_it_stages_a_large_state() -> No
     assert turns >= 3, "30 ms of work, 4 ms at a time"
 
 
-async def test_an_object_that_is_deleted_while_a_large_state_is_staged_is_not_cached() -> None:
-    """The deletion is of an object that only the staged state contains (simulation)."""
-    pipeline = Pipeline(slow_index)
-
-    async with pipeline.pumping():
-        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
-        await yield_to_loop(3)
-        assert not pipeline.pump.synced.is_set()
-        pipeline.queue.feed([Delta("Deleted", pod("p-7", 1001))])
-        await pipeline.drained()
-
-    assert len(pipeline.cached) == 299
-    assert "p-7" not in pipeline.cached
-
-
 async def test_a_large_old_state_is_freed_after_the_new_one_is_delivered() -> None:
     pipeline = Pipeline()
     listener = pipeline.listener()
@@ -308,19 +204,6 @@ async def test_a_listener_that_joins_during_staging_receives_the_old_state_and_c
 # -- joining, resync, the end -----------------------------------------------------------------
 
 
-async def test_a_late_listener_receives_each_cached_object_once() -> None:
-    pipeline = Pipeline()
-
-    async with pipeline.pumping():
-        pipeline.queue.replace([pod("a", 1)], "10")
-        await pipeline.drained()
-        listener = pipeline.listener()
-        pipeline.add(pod("b", 11))
-        await pipeline.drained()
-
-    assert taken(listener) == [Added(pod("a", 1), initial=True), Added(pod("b", 11))]
-
-
 async def test_a_listener_that_joins_before_the_initial_list_is_synced_with_that_list() -> None:
     pipeline = Pipeline()
     listener = pipeline.listener()
@@ -351,28 +234,6 @@ async def test_a_listener_that_joins_after_changes_is_not_synced_before_the_init
     assert listener.statistics().synced
 
 
-async def test_a_resync_delivers_the_cached_state_again() -> None:
-    pipeline = Pipeline()
-    listener = pipeline.listener()
-    obj = pod("a", 1)
-
-    async with pipeline.pumping():
-        pipeline.queue.replace([obj], "10")
-        await pipeline.drained()
-        pipeline.pump.resync(pipeline.pump.listeners)
-
-    assert taken(listener) == [Added(obj, initial=True), Updated(obj, obj, resync=True)]
-
-
-async def test_a_closed_listener_is_not_among_the_listeners_of_the_pump() -> None:
-    pipeline = Pipeline()
-    one, other = pipeline.listener(), pipeline.listener()
-
-    one.close(drop=True)
-
-    assert pipeline.pump.listeners == [other]
-
-
 async def test_the_end_of_the_pump_closes_every_listener_and_ends_waits_for_the_sync() -> None:
     pipeline = Pipeline()
     listener = pipeline.listener()
@@ -390,19 +251,6 @@ async def test_the_end_of_the_pump_closes_every_listener_and_ends_waits_for_the_
 # -- a full mailbox ---------------------------------------------------------------------------
 
 
-async def test_a_full_mailbox_stops_the_cache_and_others_receive_the_applied_changes() -> None:
-    pipeline = Pipeline()
-    pipeline.listener("slow", limit=2)
-    brisk = pipeline.listener("brisk", limit=100)
-
-    async with pipeline.pumping():
-        pipeline.add(*(pod(f"p-{n}", n) for n in range(5)))
-        await yield_to_loop()
-        assert list(pipeline.cached) == ["p-0", "p-1"]
-        assert [event.obj.name for event in taken(brisk)] == ["p-0", "p-1"]
-        assert pipeline.blocked_by() == ("slow",)
-
-
 async def test_a_full_listener_is_still_named_after_it_took_one_event() -> None:
     """The gate opens when the mailbox is half empty."""
     pipeline = Pipeline()
@@ -418,23 +266,6 @@ async def test_a_full_listener_is_still_named_after_it_took_one_event() -> None:
         assert pipeline.blocked_by() == ("slow",)
 
 
-async def test_the_pump_continues_when_the_full_mailbox_is_drained() -> None:
-    pipeline = Pipeline()
-    slow = pipeline.listener("slow", limit=2)
-
-    async with pipeline.pumping():
-        pipeline.add(*(pod(f"p-{n}", n) for n in range(5)))
-        await yield_to_loop()
-        names: list[str] = []
-        while len(names) < 5:
-            event = await slow.next()
-            assert event is not None
-            names.append(event.obj.name)
-        assert pipeline.blocked_by() == ()
-
-    assert names == [f"p-{n}" for n in range(5)]
-
-
 @pytest.mark.parametrize("limit", [8, 255, 256, 1024])
 async def test_a_plain_handler_that_blocks_receives_every_event(limit: int) -> None:
     """A plain handler takes a batch at once; the room shows when it takes the next one."""
@@ -447,20 +278,6 @@ async def test_a_plain_handler_that_blocks_receives_every_event(limit: int) -> N
     async with handling(plain), pipeline.pumping():
         pipeline.add(*(pod(f"p-{n}", n) for n in range(4000)))
         await wait_until(lambda: len(received) == 4000)
-
-
-async def test_the_pump_continues_when_the_full_mailbox_is_closed() -> None:
-    pipeline = Pipeline()
-    slow = pipeline.listener("slow", limit=2)
-
-    async with pipeline.pumping():
-        pipeline.add(*(pod(f"p-{n}", n) for n in range(5)))
-        await yield_to_loop()
-        slow.close(drop=True)
-        await pipeline.drained()
-        assert pipeline.blocked_by() == ()
-
-    assert len(pipeline.cached) == 5
 
 
 async def test_the_pump_continues_only_when_both_full_mailboxes_are_drained() -> None:
@@ -492,63 +309,6 @@ async def test_a_recreated_object_may_put_a_mailbox_over_its_limit_by_one() -> N
 
 
 # -- those who merge --------------------------------------------------------------------------
-
-
-def versions(count: int, name: str = "a", first: int = 1) -> list[KubeObject]:
-    """One object as it changes."""
-    return [pod(name, first + n) for n in range(count)]
-
-
-async def test_a_listener_that_merges_does_not_stop_the_cache() -> None:
-    pipeline = Pipeline()
-    slow = pipeline.listener("slow", 2, "coalesce")
-
-    async with pipeline.pumping():
-        pipeline.add(*versions(1000))
-        await pipeline.drained()
-        assert pipeline.cached == {"a": "1000"}
-        assert pipeline.blocked_by() == ()
-
-    assert slow.mailbox.pending <= 2
-    assert taken(slow)[-1].obj == pod("a", 1000)
-
-
-async def test_a_listener_that_overflows_ends_and_the_others_continue() -> None:
-    pipeline = Pipeline()
-    strict, other = pipeline.listener("strict", 2, "error"), pipeline.listener(limit=10)
-
-    async with pipeline.pumping():
-        pipeline.add(*versions(3))
-        await pipeline.drained()
-
-    assert strict.failure is not None
-    assert pipeline.pump.listeners == [other]
-    assert len(taken(other)) == 3
-
-
-async def test_a_stopped_listener_that_merges_keeps_its_limit_over_many_relists() -> None:
-    """Otherwise the events of relists would pile up: lists times objects."""
-    pipeline = Pipeline()
-    stuck, brisk = (
-        pipeline.listener("stuck", 4, "coalesce"),
-        pipeline.listener("brisk", 4, "coalesce"),
-    )
-    objects, lists = 200, 20
-
-    async with pipeline.pumping():
-        for number in range(lists):
-            pipeline.queue.replace(
-                [pod(f"p-{n}", number * 1000 + n) for n in range(objects)], f"{number * 1000}"
-            )
-            if number % 5 == 4:
-                pipeline.add(pod("p-0", number * 1000 + 999))
-            await pipeline.drained()
-            assert stuck.mailbox.pending <= 2 * objects
-            taken(brisk)
-
-    view = {event.obj.name: event.obj.resource_version for event in taken(stuck)}
-    assert view == pipeline.cached
-    assert stuck.statistics().delivered <= 4 * objects, "found, merged, and the last list's"
 
 
 async def test_the_pump_waits_until_a_blocking_listener_has_received_the_previous_list() -> None:
@@ -726,7 +486,7 @@ class Ear:
                 assert obj.key not in self.view
                 self.view[obj.key] = obj
                 if initial:
-                    assert (obj.key, obj.uid) not in self.initial, "told twice"
+                    assert (obj.key, obj.uid) not in self.initial, "delivered twice"
                     assert not self.cached or self.cached[obj.key].uid == obj.uid
                     self.initial.add((obj.key, obj.uid))
             case Updated(old, new, resync):
@@ -977,3 +737,17 @@ async def test_a_stream_without_replay_that_an_index_function_adds_receives_what
         await pipeline.drained()
         assert [event.obj.name for event in taken(added[0])] == ["b", "c", "d"]
         assert pipeline.pump.listeners == added
+
+
+@pytest.mark.client_go(97)
+async def test_more_changes_than_a_batch_are_all_delivered() -> None:
+    pipeline = Pipeline()
+    listener = pipeline.listener(limit=BATCH_SIZE * 4)
+
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(BATCH_SIZE * 3 + 1)))
+        await pipeline.drained()
+
+    assert [event.obj.name for event in taken(listener)] == [
+        f"p-{n}" for n in range(BATCH_SIZE * 3 + 1)
+    ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aioinformer import Bookmark, Delta, Event, Indexer, KubeObject, ObjectKey
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._runtime.informer.waiters import CacheWaiters, ObjectVersion
-from aioinformer.errors import NotComparable, NotRunning, UsageError
+from aioinformer.errors import NotComparable, UsageError
 from tests.runtime.scripted_source import pod, yield_to_loop
 
 
@@ -46,35 +46,6 @@ def waiting(cache: Cache, obj: KubeObject) -> asyncio.Task[KubeObject | None]:
 
 
 # -- one version of one object -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("held", [12, 13], ids=["the very version", "a later one"])
-async def test_a_cached_version_is_returned_without_waiting(held: int) -> None:
-    cache = Cache(pod("a", held))
-    assert await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 12))) == pod("a", held)
-
-
-async def test_a_waiter_ignores_older_versions() -> None:
-    cache = Cache(pod("a", 5))
-    task = waiting(cache, pod("a", 12))
-    await yield_to_loop()
-    cache.apply("Updated", pod("a", 11))
-    cache.apply("Updated", pod("b", 11))
-    await yield_to_loop()
-    assert not task.done()
-    cache.apply("Updated", pod("a", 12))
-
-    assert await task == pod("a", 12)
-    assert len(cache.waits) == 0
-
-
-async def test_a_waiter_returns_none_after_a_later_deletion() -> None:
-    cache = Cache(pod("a", 5))
-    task = waiting(cache, pod("a", 12))
-    await yield_to_loop()
-    cache.apply("Deleted", pod("a", 14))
-
-    assert await task is None
 
 
 async def test_a_waiter_returns_none_for_an_unselected_object_when_its_version_is_reached() -> None:
@@ -111,16 +82,6 @@ async def test_a_waiter_returns_none_when_the_object_is_created_again() -> None:
     cache.apply("Added", pod("a", 14, uid="second"))
 
     assert await task is None
-
-
-async def test_a_relist_wakes_every_waiter() -> None:
-    cache = Cache(pod("a", 5))
-    tasks = [waiting(cache, pod("a", 12)), waiting(cache, pod("b", 13))]
-    await yield_to_loop()
-    cache.replace(pod("a", 12), version="20")
-
-    assert await tasks[0] == pod("a", 12)
-    assert await tasks[1] is None
 
 
 async def test_no_wait_ends_before_the_initial_list_is_complete() -> None:
@@ -181,55 +142,6 @@ def test_a_body_without_server_metadata_is_rejected(body: dict[str, Any]) -> Non
 # -- a condition -------------------------------------------------------------------------------
 
 
-async def test_a_predicate_is_called_at_once_and_after_each_change_of_its_object() -> None:
-    cache, asked = Cache(pod("a", 5)), list[str]()
-
-    def at_12(obj: KubeObject | None) -> bool:
-        asked.append("none" if obj is None else obj.resource_version)
-        return obj is not None and obj.resource_version == "12"
-
-    task = asyncio.create_task(cache.waits.wait_for_predicate(ObjectKey("web", "a"), at_12))
-    await yield_to_loop()
-    cache.apply("Updated", pod("b", 9))
-    cache.bookmark(10)
-    await yield_to_loop()
-    assert asked == ["5"]
-    cache.apply("Deleted", pod("a", 11))
-    await yield_to_loop()
-    cache.apply("Added", pod("a", 12))
-
-    assert await task == pod("a", 12)
-    assert asked == ["5", "none", "12"]
-
-
-async def test_a_predicate_can_wait_for_the_absence_of_an_object() -> None:
-    cache = Cache(pod("a", 5))
-    task = asyncio.create_task(
-        cache.waits.wait_for_predicate(ObjectKey("web", "a"), lambda obj: obj is None)
-    )
-    await yield_to_loop()
-    cache.apply("Deleted", pod("a", 11))
-
-    assert await task is None
-
-
-async def test_an_exception_of_a_predicate_is_raised_by_its_wait() -> None:
-    cache = Cache(pod("a", 5))
-
-    def broken(obj: KubeObject | None) -> bool:
-        assert obj is not None
-        if obj.resource_version == "6":
-            raise KeyError("spec")
-        return False
-
-    task = asyncio.create_task(cache.waits.wait_for_predicate(ObjectKey("web", "a"), broken))
-    await yield_to_loop()
-    cache.apply("Updated", pod("a", 6))
-    with pytest.raises(KeyError, match="spec"):
-        await task
-    assert len(cache.waits) == 0
-
-
 # -- ends --------------------------------------------------------------------------------------
 
 
@@ -254,24 +166,6 @@ async def test_a_waiter_that_is_cancelled_in_the_step_that_woke_it_raises_cancel
     with pytest.raises(asyncio.CancelledError):
         await task
     cache.apply("Updated", pod("a", 13))
-
-
-async def test_the_end_of_the_informer_is_an_error_unless_the_version_is_cached() -> None:
-    cache = Cache(pod("a", 12))
-    task = waiting(cache, pod("b", 12))
-    await yield_to_loop()
-    cache.waits.end()
-
-    with pytest.raises(NotRunning, match="pods has ended"):
-        await task
-    assert await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 12))) == pod("a", 12)
-    with pytest.raises(NotRunning):
-        await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 13)))
-
-
-def test_a_key_instead_of_a_written_object_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="to wait for a key, use wait_until"):
-        ObjectVersion.of("web/web-0")  # type: ignore[arg-type]
 
 
 # -- all objects -------------------------------------------------------------------------------

@@ -68,43 +68,6 @@ def levels(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
     return [each.levelname for each in caplog.records if text in each.getMessage()]
 
 
-def test_a_missing_lease_is_created_and_its_absence_is_no_error(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def main() -> None:
-        setup = ElectionSetup()
-        candidate = Candidate(setup)
-        async with candidate.running():
-            await until(lambda: candidate.election.phase == "leading")
-            assert (setup.holder, candidate.error) == ("a", None)
-            assert candidate.phases == ["seeking", "leading"]
-
-    run_simulated(main)
-    assert caplog.text == ""
-
-
-def test_the_first_failure_of_a_kind_is_a_warning_and_its_repetitions_are_not(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG, logger=LOG)
-
-    async def main() -> None:
-        setup = ElectionSetup()
-        candidate = Candidate(setup)
-        with setup.faults.status(503, verb="get"):
-            async with candidate.running():
-                await asyncio.sleep(20)
-                assert str(candidate.error).endswith("unable to handle the request")
-                setup.faults.clear()
-                await until(lambda: candidate.election.phase == "leading")
-                assert candidate.error is None
-
-    run_simulated(main)
-    found = levels(caplog, "lease web/controller: ReadLease failed: ServerFailure: ")
-    assert found[0] == "WARNING"
-    assert set(found[1:]) == {"DEBUG"}
-
-
 def test_a_read_that_succeeds_does_not_make_the_failure_of_a_write_new(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -123,23 +86,6 @@ def test_a_read_that_succeeds_does_not_make_the_failure_of_a_write_new(
     assert found[0] == "WARNING"
     assert len(found) > 4
     assert set(found[1:]) == {"DEBUG"}
-
-
-def test_a_failure_after_a_success_of_the_same_action_is_a_warning_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def main() -> None:
-        setup = ElectionSetup()
-        candidate = Candidate(setup)
-        async with candidate.running():
-            await until(lambda: candidate.election.phase == "leading")
-            for _ in range(2):
-                with setup.faults.status(500, verb="update"):
-                    await until(lambda: candidate.error is not None)
-                await until(lambda: candidate.error is None)
-
-    run_simulated(main)
-    assert levels(caplog, "UpdateLease failed: ServerFailure: ") == ["WARNING", "WARNING"]
 
 
 def test_a_candidate_that_was_slower_than_another_logs_no_warning(
@@ -246,50 +192,5 @@ def test_a_campaign_that_is_woken_without_a_reason_waits_on() -> None:
             assert setup.lease_version == before
             await asyncio.sleep(1.1)
             assert setup.lease_version != before
-
-    run_simulated(main)
-
-
-def test_an_answer_that_was_damaged_on_its_way_is_asked_for_again() -> None:
-    async def main() -> None:
-        setup = ElectionSetup()
-        setup.cluster.create(LEASES, {"metadata": {"name": "controller"}}, namespace="web")
-        candidate = Candidate(setup)
-        with setup.faults.corrupt(after=150, verb="get", times=1):
-            async with candidate.running():
-                await until(lambda: candidate.election.phase == "leading")
-                assert candidate.error is None
-
-    run_simulated(main)
-
-
-def test_a_server_that_fails_at_reads_and_writes_is_one_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG, logger=LOG)
-
-    async def main() -> None:
-        setup = ElectionSetup()
-        candidate = Candidate(setup)
-        async with candidate.running():
-            await until(lambda: candidate.election.phase == "leading")
-            setup.faults.status(503)
-            await until(lambda: candidate.ended)
-
-    run_simulated(main)
-    assert levels(caplog, "UpdateLease failed: ServerFailure: ")[0] == "WARNING"
-    assert set(levels(caplog, "ReadLease failed: ServerFailure: ")) == {"DEBUG"}
-
-
-def test_a_campaign_ends_when_the_lease_is_lost() -> None:
-    async def main() -> None:
-        setup = ElectionSetup()
-        candidate = Candidate(setup)
-        async with candidate.running():
-            await until(lambda: candidate.election.phase == "leading")
-            setup.faults.refuse()
-            await until(lambda: candidate.ended)
-            assert candidate.phases[-1] == "lost"
-            assert 9 < loop_time() < 13
 
     run_simulated(main)

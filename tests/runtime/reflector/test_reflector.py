@@ -14,15 +14,10 @@ from aioinformer._core.cache.delta_fifo import HIGH_MARK
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
-    Expired,
     FetchError,
     Forbidden,
     LineTooLong,
-    NotFound,
     ProtocolError,
-    ServerError,
-    ServerFailure,
-    TooManyRequests,
 )
 from tests.runtime.informers import FAST_BACKOFF, SLOW_BACKOFF, running_in_background
 from tests.runtime.scripted_source import (
@@ -172,89 +167,6 @@ async def test_the_version_of_a_reflector_is_the_last_received_one() -> None:
 # -- a watch ends -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("last", "version"),
-    [(modified("a", 12), 12), (bookmark(30), 30), (deleted("a", 14), 14)],
-    ids=["event", "bookmark", "deletion"],
-)
-async def test_a_reflector_watches_from_the_last_version_after_a_clean_end(
-    last: bytes, version: int
-) -> None:
-    source = scripted_lister_watcher(list_response(), watch_response(added("a", 11), last))
-
-    assert await asked(source, 3) == ["list 0", "watch 10", f"watch {version}"]
-
-
-async def test_a_watch_whose_connection_breaks_is_resumed() -> None:
-    source = scripted_lister_watcher(list_response(), watch_response(added("a", 11), error=LOST))
-
-    assert await asked(source, 3) == ["list 0", "watch 10", "watch 11"]
-
-
-async def test_half_a_line_at_the_end_is_dropped() -> None:
-    source = scripted_lister_watcher(
-        list_response(),
-        watch_response(added("a", 11) + added("b", 12)[:-9]),
-        watch_response(added("b", 12)),
-    )
-
-    assert await queued(source, 3) == ["= at 10", "Added a", "Added b"]
-    assert [_in_short(request) for request in source.requests[:3]] == [
-        "list 0",
-        "watch 10",
-        "watch 11",
-    ]
-
-
-@pytest.mark.client_go(23)
-async def test_an_error_event_with_410_leads_to_a_list_at_the_last_version_known() -> None:
-    source = scripted_lister_watcher(
-        list_response(), watch_response(added("a", 11), error_event(410, "Expired"))
-    )
-
-    assert await asked(source, 3) == ["list 0", "watch 10", "list 11"]
-
-
-async def test_a_watch_answered_with_410_leads_to_a_list() -> None:
-    source = scripted_lister_watcher(
-        list_response(), error_response(410, "Expired"), list_response(version="30")
-    )
-
-    assert await asked(source, 4) == ["list 0", "watch 10", "list 10", "watch 30"]
-
-
-@pytest.mark.client_go(23)
-async def test_the_first_410_is_answered_with_a_list_at_once() -> None:
-    source = scripted_lister_watcher(list_response(), error_response(410, "Expired"))
-    reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
-
-    async with running_in_background(reflector.run()):
-        await source.wait_for_request(3)
-        assert isinstance(reflector.status.error, Expired)
-
-
-@pytest.mark.client_go(1)
-async def test_any_other_error_event_leads_to_a_list_after_a_wait() -> None:
-    error = await failure(
-        scripted_lister_watcher(
-            list_response(), watch_response(error_event(500, "InternalError", "etcd"))
-        )
-    )
-
-    assert isinstance(error, ServerFailure)
-    assert error.status.message == "etcd"
-
-
-async def test_a_malformed_line_leads_to_a_list_and_the_events_before_it_are_kept() -> None:
-    lines = added("a", 11) + b"garbage\n" + added("b", 12)
-    source = scripted_lister_watcher(
-        list_response(), watch_response(lines), list_response(version="12")
-    )
-
-    assert await queued(source, 3) == ["= at 10", "Added a", "= at 12"]
-    assert _in_short(source.requests[2]) == "list 11"
-
-
 async def test_a_malformed_line_is_a_protocol_error_that_does_not_contain_it() -> None:
     error = await failure(
         scripted_lister_watcher(list_response(), watch_response(b"secret secret\n"))
@@ -289,15 +201,6 @@ async def test_an_item_of_a_list_that_is_longer_than_the_cap_is_an_error() -> No
     assert "raise line_cap" in str(error)
 
 
-@pytest.mark.client_go(7)
-async def test_a_watch_that_ends_at_once_without_data_is_an_error_with_backoff() -> None:
-    error = await failure(scripted_lister_watcher(list_response(), watch_response()))
-
-    assert isinstance(error, ConnectionLost)
-    assert str(error) == "the watch ended at once without a change"
-    assert error.phase == "watch"
-
-
 async def test_a_watch_that_ends_at_once_with_only_a_bookmark_is_an_error_with_backoff() -> None:
     """Asking again at once made 1,000 requests a second of it (simulation, fault ``curt``)."""
     error = await failure(scripted_lister_watcher(list_response(), watch_response(bookmark(20))))
@@ -306,65 +209,10 @@ async def test_a_watch_that_ends_at_once_with_only_a_bookmark_is_an_error_with_b
     assert str(error) == "the watch ended at once without a change"
 
 
-async def test_a_server_without_watches_is_listed_again_eventually() -> None:
-    source = scripted_lister_watcher(
-        list_response(),
-        watch_response(),
-        watch_response(),
-        watch_response(),
-        list_response(version="30"),
-    )
-
-    assert await asked(source, 6) == [
-        "list 0",
-        "watch 10",
-        "watch 10",
-        "watch 10",
-        "list 10",
-        "watch 30",
-    ]
-
-
 # -- requests fail ----------------------------------------------------------------------------
 
 
-FAILURES = [
-    (error_response(401, "Unauthorized"), ServerError),
-    (error_response(403, "Forbidden"), Forbidden),
-    (error_response(404, "NotFound"), NotFound),
-    (error_response(429, "TooManyRequests"), TooManyRequests),
-    (error_response(500, "InternalError"), ServerFailure),
-    (ErrorResponse(ConnectionFailed("refused")), ConnectionFailed),
-]
-IDS = ["401", "403", "404", "429", "500", "refused"]
-
-
-@pytest.mark.client_go(12)
-@pytest.mark.parametrize(("answer", "kind"), FAILURES, ids=IDS)
-async def test_a_list_that_fails_is_shown_and_tried_again(
-    answer: ErrorResponse, kind: type[FetchError]
-) -> None:
-    assert isinstance(await failure(scripted_lister_watcher(answer), 1), kind)
-    assert await asked(scripted_lister_watcher(answer, list_response()), 3) == [
-        "list 0",
-        "list 0",
-        "watch 10",
-    ]
-
-
 # A watch that is refused, by 403 or 404, is followed by a list.
-@pytest.mark.client_go(12)
-@pytest.mark.parametrize(("answer", "kind"), [FAILURES[0], *FAILURES[3:]], ids=[IDS[0], *IDS[3:]])
-async def test_a_failed_watch_is_shown_and_does_not_change_the_queued_state(
-    answer: ErrorResponse, kind: type[FetchError]
-) -> None:
-    assert isinstance(await failure(scripted_lister_watcher(list_response(), answer)), kind)
-
-    queue, source = DeltaQueue(), scripted_lister_watcher(list_response(), answer)
-    async with reflecting(source, queue):
-        await source.wait_for_request(3)
-
-    assert len(queue.fifo) == 1, "nothing but the first list"
 
 
 async def test_the_server_s_own_status_is_shown() -> None:
@@ -374,62 +222,6 @@ async def test_the_server_s_own_status_is_shown() -> None:
 
     assert isinstance(error, Forbidden)
     assert str(error.status) == "403 Forbidden: pods is forbidden: User x"
-
-
-async def test_the_error_of_a_list_is_cleared_by_a_successful_request() -> None:
-    source = scripted_lister_watcher(
-        error_response(500, "InternalError"), list_response(), watch_response(never_ends=True)
-    )
-
-    async with reflecting(source) as reflector:
-        await wait_until(lambda: reflector.status.error is not None)
-        await wait_until(lambda: reflector.status.state == "watching")
-        assert reflector.status.error is None
-
-
-async def test_the_error_of_a_watch_is_cleared_by_a_successful_watch() -> None:
-    source = scripted_lister_watcher(
-        list_response(), error_response(500, "InternalError"), watch_response(never_ends=True)
-    )
-
-    async with reflecting(source) as reflector:
-        await wait_until(lambda: reflector.status.error is not None)
-        await wait_until(lambda: reflector.status.state == "watching")
-        assert reflector.status.error is None
-
-
-async def test_a_watch_that_the_server_rejects_after_a_successful_one_is_repeated() -> None:
-    """Inside a stream an error 500 means that something was missed; before it, it doesn't."""
-    source = scripted_lister_watcher(
-        list_response(),
-        watch_response(added("a", 11)),
-        error_response(500, "InternalError"),
-        watch_response(),
-    )
-
-    assert await asked(source, 4) == ["list 0", "watch 10", "watch 11", "watch 11"]
-
-
-@pytest.mark.client_go(15)
-async def test_a_reflector_waits_at_least_the_time_in_retry_after() -> None:
-    source = scripted_lister_watcher(error_response(429, "TooManyRequests", retry=50))
-
-    async with reflecting(source) as reflector:
-        await wait_until(lambda: reflector.status.state == "waiting")
-        assert reflector.status.retry_in == pytest.approx(50, abs=1)
-
-
-async def test_a_list_without_a_resource_version_is_a_protocol_error() -> None:
-    error = await failure(scripted_lister_watcher(list_response(body("a", 3), version="")), 1)
-
-    assert type(error) is ProtocolError
-    assert str(error) == "the list has no resourceVersion to watch from"
-
-
-async def test_a_malformed_list_is_a_protocol_error() -> None:
-    source = scripted_lister_watcher(list_response('{"metadata":{'), list_response())
-
-    assert await asked(source, 2) == ["list 0", "list 0"]
 
 
 # -- pages fail -------------------------------------------------------------------------------
@@ -462,30 +254,6 @@ async def test_a_page_that_failed_is_requested_again_and_its_objects_are_queued_
     ]
 
 
-@pytest.mark.client_go(24)
-async def test_an_expired_token_leads_to_the_whole_list_without_pages() -> None:
-    source = scripted_lister_watcher(
-        list_response(body("a", 3), token="one"),
-        error_response(410, "Expired"),
-        list_response(body("a", 3), body("b", 4)),
-    )
-
-    assert await queued(source, 1) == ["= a b at 10"]
-    again = source.requests[2]
-    assert isinstance(again, ListRequest)
-    assert (again.limit, again.continue_token) == (0, "")
-
-
-async def test_a_page_that_is_forbidden_starts_the_list_again() -> None:
-    source = scripted_lister_watcher(
-        list_response(body("a", 3), token="one"),
-        error_response(403, "Forbidden"),
-        list_response(body("b", 4)),
-    )
-
-    assert await queued(source, 1) == ["= b at 10"]
-
-
 # -- the high mark ----------------------------------------------------------------------------
 
 
@@ -514,29 +282,6 @@ async def test_a_reflector_does_not_read_the_watch_while_the_queue_is_full() -> 
 # -- what is said of it -----------------------------------------------------------------------
 
 
-async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="aioinformer")
-    source = scripted_lister_watcher(
-        list_response(body("a", 3, size=50)),
-        error_response(500, "InternalError", "no leader"),
-        watch_response(added("b", 11) + b'{"type":"ADDED","object":{"xxxxxxxxxxxx":1}}\n'),
-        list_response(version="12"),
-        watch_response(),
-        watch_response(never_ends=True),
-    )
-
-    async with reflecting(source) as reflector:
-        await source.wait_for_request(6)
-        await wait_until(lambda: reflector.status.state == "watching")
-
-    lines = [record.getMessage() for record in caplog.records]
-    assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
-    assert lines[0] == "pods: ServerFailure: 500 InternalError: no leader"
-    assert lines[1].startswith("pods: ProtocolError: a line of 44 bytes")
-    assert lines[2] == "pods: ConnectionLost: the watch ended at once without a change"
-    assert not any("\n" in line or "xxx" in line for line in lines)
-
-
 async def test_successful_requests_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="aioinformer")
     source = scripted_lister_watcher(
@@ -553,11 +298,9 @@ async def test_the_repr_of_a_reflector_shows_its_state() -> None:
     source = scripted_lister_watcher(list_response(), watch_response(never_ends=True))
 
     async with reflecting(source) as reflector:
-        assert repr(reflector) == "<Reflector pods new <ListWatchState LIST rv=none failures=0>>"
+        assert repr(reflector) == "<Reflector pods new rv=none>"
         await wait_until(lambda: reflector.status.state == "watching")
-        assert (
-            repr(reflector) == "<Reflector pods watching <ListWatchState WATCH rv=10 failures=0>>"
-        )
+        assert repr(reflector) == "<Reflector pods watching rv=10>"
 
 
 async def test_a_bug_in_a_source_is_raised_and_not_retried() -> None:

@@ -24,13 +24,10 @@ from aioinformer import (
     SharedInformer,
     WatchRequest,
 )
-from aioinformer._core.cache.delta_fifo import HIGH_MARK
-from aioinformer._core.listwatch.server_profile import WATCHLIST_UNSUPPORTED_PAUSE, ServerProfile
+from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import (
-    ConnectionLost,
     FetchError,
-    RequestTimedOut,
     ServerFailure,
     ServerRewound,
     Status,
@@ -48,7 +45,6 @@ from tests.runtime.scripted_source import (
     deleted,
     error_event,
     error_response,
-    event_line,
     initial_events_end,
     list_response,
     modified,
@@ -140,175 +136,6 @@ def test_a_watch_list_delivers_the_state_and_continues_as_the_watch() -> None:
     in_virtual_time(main)
 
 
-@pytest.mark.client_go(35)
-def test_a_watch_list_without_its_end_mark_queues_no_state_and_sets_no_version() -> None:
-    async def main() -> None:
-        watched = streaming(quiet(added("a", 3), added("b", 9)))
-        async with watched.runs() as reflector:
-            await asyncio.sleep(1)
-            assert watched.popped() == []
-            assert reflector.resource_version == ""
-            assert reflector.status.state == "listing"
-
-    in_virtual_time(main)
-
-
-@pytest.mark.client_go(43)
-def test_a_watch_list_that_breaks_before_its_end_mark_is_discarded_and_repeated() -> None:
-    async def main() -> None:
-        watched = streaming(
-            watch_response(added("a", 3), added("gone", 4), error=ConnectionLost("reset")),
-            quiet(added("a", 3), initial_events_end(5)),
-        )
-        async with watched.runs():
-            await asyncio.sleep(10)
-            assert watched.asked() == ["watchlist", "watchlist"]
-            assert watched.popped() == ["state 5: a"]
-            assert watched.causes == ["watchlist connection_lost"]
-
-    in_virtual_time(main)
-
-
-def test_a_watch_list_that_ends_before_its_end_mark_is_repeated_after_a_wait() -> None:
-    """client-go asks again at once, and so for ever."""
-
-    async def main() -> None:
-        watched = streaming(
-            watch_response(added("a", 3)), quiet(added("a", 3), initial_events_end(5))
-        )
-        async with watched.runs() as reflector:
-            await asyncio.sleep(0.5)
-            assert reflector.status.state == "waiting"
-            await asyncio.sleep(2)
-            assert watched.popped() == ["state 5: a"]
-
-    in_virtual_time(main)
-
-
-@pytest.mark.client_go(38, 39)
-@pytest.mark.parametrize(
-    "no",
-    [
-        error_response(400, "BadRequest"),
-        error_response(422, "Invalid"),
-        watch_response(added("a", 3), error_event(500, "InternalError")),
-    ],
-    ids=["400", "422", "in-stream 500"],
-)
-def test_a_server_without_watch_lists_is_listed_at_once_and_for_some_time(
-    no: ScriptedResponse,
-) -> None:
-    async def main() -> None:
-        watched = streaming(
-            no,
-            list_response(body("a", 3), version="10"),
-            watch_response(error_event(410, "Expired")),
-            list_response(body("a", 3), version="11"),
-            watch_response(error_event(410, "Expired")),
-        )
-        async with watched.runs() as reflector:
-            await asyncio.sleep(0.1)
-            assert watched.asked() == ["watchlist", "list 0", "watch 10", "list 10"][:3]
-            assert reflector.strategy == "list"
-            await asyncio.sleep(100)
-            assert "watchlist 10" not in watched.asked()
-
-    in_virtual_time(main)
-
-
-def test_a_watch_list_is_requested_again_after_the_pause() -> None:
-    async def main() -> None:
-        watched = streaming(
-            error_response(422, "Invalid"),
-            list_response(version="10"),
-            quiet(initial_events_end(20)),
-        )
-        watched.source.responses.insert(2, watch_response(never_ends=True))
-        async with watched.runs():
-            await asyncio.sleep(1)
-            assert not watched.profile.supports_watchlist(1.0)
-            assert watched.profile.supports_watchlist(WATCHLIST_UNSUPPORTED_PAUSE + 1)
-
-    in_virtual_time(main)
-
-
-@pytest.mark.client_go(34, 36)
-def test_a_server_that_never_marks_the_end_is_listed_after_a_deadline() -> None:
-    """Aggregated servers that ignore sendInitialEvents; client-go never syncs with those."""
-
-    async def main() -> None:
-        watched = streaming(quiet(added("a", 3)), list_response(body("a", 3), version="10"))
-        async with watched.runs():
-            await asyncio.sleep(29)
-            assert watched.asked() == ["watchlist"]
-            await asyncio.sleep(2)
-            assert watched.asked() == ["watchlist", "list 0", "watch 10"]
-            assert watched.popped() == ["state 10: a"]
-            assert watched.causes == ["watchlist watchlist_timeout"]
-            assert watched.source.open_responses == 1, "the stream that was given up is closed"
-
-    in_virtual_time(main)
-
-
-def test_a_watch_list_that_sends_changes_without_an_end_mark_is_replaced_by_a_list() -> None:
-    async def main() -> None:
-        watched = Watched(
-            Drip(scripted_lister_watcher(watch_lists=True).responses, watch_lists=True)
-        )
-        watched.source.responses.append(list_response(version="10"))
-        async with watched.runs(LivenessPolicy(initial_total=100)):
-            await asyncio.sleep(99)
-            assert watched.asked() == ["watchlist"]
-            await asyncio.sleep(2)
-            assert watched.asked()[:2] == ["watchlist", "list 0"]
-
-    in_virtual_time(main)
-
-
-@dataclass(slots=True, eq=False)
-class Drip(ScriptedListerWatcher):
-    """Sends an addition a second, and no mark."""
-
-    @asynccontextmanager
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        self.requests.append(request)
-        async with aclosing(self._drops()) as drops:
-            yield drops
-
-    async def _drops(self) -> AsyncGenerator[bytes]:
-        for number in range(1, 10_000):
-            await asyncio.sleep(1)
-            yield added(f"pod-{number}", number)
-
-
-@pytest.mark.client_go(42)
-@pytest.mark.parametrize("code", [401, 429, 503])
-def test_an_error_that_a_list_would_get_too_never_leads_to_a_list(code: int) -> None:
-    async def main() -> None:
-        watched = streaming(*[error_response(code, "")] * 20)
-        async with watched.runs():
-            await asyncio.sleep(5 * MINUTE)
-            assert set(watched.asked()) == {"watchlist"}
-            assert len(watched.problems) >= 8
-
-    in_virtual_time(main)
-
-
-@pytest.mark.client_go(45)
-def test_an_expired_version_leads_to_a_consistent_watch_list_at_once() -> None:
-    async def main() -> None:
-        watched = streaming(
-            watch_response(initial_events_end(5), error_event(410, "Expired")),
-            watch_response(error_event(410, "Expired")),
-            quiet(initial_events_end(50)),
-        )
-        async with watched.runs():
-            await asyncio.sleep(5)
-            assert watched.asked() == ["watchlist", "watchlist 5", "watchlist"]
-
-    in_virtual_time(main)
-
-
 @dataclass(slots=True, eq=False)
 class Dripping(ScriptedListerWatcher):
     """Sends a space a second instead of a list, the first time."""
@@ -391,95 +218,12 @@ def test_a_watch_with_a_bookmark_every_minute_is_not_replaced() -> None:
     in_virtual_time(main)
 
 
-def test_an_idle_watch_is_replaced_within_80_seconds_after_one_freshness_check() -> None:
-    async def main() -> None:
-        watched = bookmarking(
-            list_response(version="10"), list_response(version="99"), silent_after=1.5 * MINUTE
-        )
-        async with watched.runs():
-            await asyncio.sleep(MINUTE + 74)
-            assert watched.asked() == ["list 0", "watch 10"]
-            await asyncio.sleep(6)
-            assert watched.asked() == ["list 0", "watch 10", "freshness_check", "watch 11"]
-            assert watched.causes == ["watch idle_timeout"]
-            assert isinstance(watched.problems[0].error, RequestTimedOut)
-            assert watched.source.open_responses == 1
-
-    in_virtual_time(main)
-
-
-def test_each_of_several_lost_connections_is_replaced_in_the_same_time() -> None:
-    """Each brings what the one before missed, and then nothing more."""
-
-    async def main() -> None:
-        answers: list[ScriptedResponse] = [list_response(version="10")]
-        for version in range(11, 31):
-            answers += [quiet(added(f"pod-{version}", version)), list_response(version="99")]
-        watched = Watched(scripted_lister_watcher(*answers))
-        watched.profile.bookmark_interval = MINUTE
-        async with watched.runs():
-            await asyncio.sleep(10 * 76)
-            assert watched.asked().count("freshness_check") == 10
-            assert watched.causes == ["watch idle_timeout"] * 10
-
-    in_virtual_time(main)
-
-
-def test_a_bookmark_without_a_version_does_not_reset_the_version() -> None:
-    async def main() -> None:
-        nothing = event_line("BOOKMARK", '{"metadata":{"resourceVersion":""}}')
-        watched = Watched(
-            scripted_lister_watcher(
-                list_response(version="10"),
-                watch_response(added("a", 11) + modified("a", 12) + nothing),
-                quiet(),
-            )
-        )
-        async with watched.runs():
-            await asyncio.sleep(1)
-            assert watched.asked() == ["list 0", "watch 10", "watch 12"]
-
-    in_virtual_time(main)
-
-
 def test_an_initial_list_is_replaced_after_the_configured_idle_timeout() -> None:
     async def main() -> None:
         watched = streaming(quiet(added("a", 3)), list_response(body("a", 3), version="10"))
         async with watched.runs(LivenessPolicy(initial_idle=2)):
             await asyncio.sleep(2.5)
             assert watched.asked() == ["watchlist", "list 0", "watch 10"]
-
-    in_virtual_time(main)
-
-
-def test_a_watch_without_bookmarks_is_replaced_only_at_its_deadline() -> None:
-    async def main() -> None:
-        watched = Watched(scripted_lister_watcher(list_response(version="10"), quiet()))
-        async with watched.runs():
-            await asyncio.sleep(5.5 * MINUTE)
-            assert watched.asked() == ["list 0", "watch 10"]
-            await asyncio.sleep(6 * MINUTE)
-            assert watched.asked() == ["list 0", "watch 10", "watch 10"]
-            assert watched.causes == ["watch connection_lost"]
-
-    in_virtual_time(main)
-
-
-def test_a_slow_consumer_does_not_cause_an_idle_timeout() -> None:
-    async def main() -> None:
-        lines = b"".join(added(f"pod-{number}", number) for number in range(11, HIGH_MARK + 20))
-        watched = Watched(
-            scripted_lister_watcher(
-                list_response(version="10"), quiet(lines, added("last", 99_999))
-            )
-        )
-        watched.profile.bookmark_interval = MINUTE
-        async with watched.runs():
-            await asyncio.sleep(10 * MINUTE)
-            assert watched.asked() == ["list 0", "watch 10"]
-            watched.popped()
-            await asyncio.sleep(1)
-            assert watched.popped() == ["Added last 99999"]
 
     in_virtual_time(main)
 
@@ -499,31 +243,6 @@ def test_a_failed_freshness_check_is_not_repeated_and_the_watch_is_resumed() -> 
 
 
 # -- a server that goes back in time -------------------------------------------------------------
-
-
-def test_an_idle_watch_of_a_restored_server_leads_to_a_list_of_its_state() -> None:
-    """A watch from a version that the server has yet to reach is open and silent."""
-
-    async def main() -> None:
-        watched = Watched(
-            scripted_lister_watcher(
-                list_response(body("a", 3), body("b", 9), version="10"),
-                quiet(),
-                list_response(version="7"),
-                list_response(body("a", 3), version="7"),
-                quiet(),
-            )
-        )
-        watched.profile.bookmark_interval = MINUTE
-        async with watched.runs() as reflector:
-            await asyncio.sleep(100)
-            assert watched.asked() == ["list 0", "watch 10", "freshness_check", "list", "watch 7"]
-            assert watched.popped() == ["state 10: a,b", "state 7: a"]
-            assert watched.causes == ["watch idle_timeout", "rewind rewound"]
-            assert isinstance(watched.problems[-1].error, ServerRewound)
-            assert reflector.reporter.rewinds == 1
-
-    in_virtual_time(main)
 
 
 def test_a_version_that_remains_too_large_leads_to_a_list_of_the_restored_state() -> None:

@@ -39,18 +39,6 @@ def test_a_reflector_that_has_not_started_is_new() -> None:
     assert condition.since == 0
 
 
-def test_since_counts_from_the_last_change_of_state(
-    condition: ReflectorStatus, clock: Clock
-) -> None:
-    condition.set_state("listing")
-    clock.now += 3
-    condition.set_state("listing")
-    assert condition.since == 3
-
-    condition.set_state("watching")
-    assert condition.since == 0
-
-
 def test_an_error_is_kept_until_it_is_cleared(condition: ReflectorStatus) -> None:
     error = ConnectionFailed("refused", phase="list")
     condition.set_state("listing")
@@ -83,32 +71,6 @@ def test_a_polling_informer_polls_again_after_a_failed_list(
     condition.clear_error()
 
     assert (condition.state, condition.error) == ("polling", refusal)
-
-
-def test_the_next_attempt_is_counted_down(condition: ReflectorStatus, clock: Clock) -> None:
-    condition.schedule_retry(5)
-    clock.now += 2
-    assert (condition.state, condition.retry_in) == ("waiting", 3)
-
-    clock.now += 4
-    assert condition.retry_in == 0
-
-
-def test_a_new_request_clears_the_time_of_the_next_attempt(condition: ReflectorStatus) -> None:
-    condition.schedule_retry(5)
-    condition.set_state("listing")
-
-    assert condition.retry_in is None
-
-
-def test_two_waits_in_a_row_are_one_state_with_a_new_due_time(
-    condition: ReflectorStatus, clock: Clock
-) -> None:
-    condition.schedule_retry(5)
-    clock.now += 5
-    condition.schedule_retry(8)
-
-    assert (condition.since, condition.retry_in) == (5, 8)
 
 
 def test_the_repr_of_a_condition_shows_the_error(condition: ReflectorStatus) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-from asyncio import CancelledError
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import pytest
 
@@ -196,54 +193,6 @@ def test_the_state_of_an_informer_follows_its_request(
     assert reports.status.state == state
 
 
-def test_a_hook_that_raises_is_logged_and_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
-    def hook(problem: Problem) -> None:
-        raise ValueError(f"no room for {problem.cause}")
-
-    reports = InformerReporter("pods", on_error=hook)
-    reports.request_started(ListRequest())
-    end(reports, Phase.LIST, Outcome.UNREACHABLE, REFUSED, 0.8)
-
-    assert "the error hook raised" in caplog.text
-    assert "no room for unreachable" in caplog.text
-    assert reports.status.error is REFUSED
-
-
-async def _async_hook(problem: Problem) -> None:
-    """Do nothing: the coroutine of an async hook would never be awaited."""
-
-
-class _AsyncHook:
-    async def __call__(self, problem: Problem) -> None:
-        await _async_hook(problem)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (5, "on_error is a function of a Problem, not 5"),
-        (_AsyncHook, "on_error is a function of a Problem"),
-        (_async_hook, "must not be async"),
-        (partial(_async_hook), "must not be async"),
-        (_AsyncHook(), "must not be async"),
-    ],
-)
-def test_an_error_hook_that_can_not_be_called_is_a_type_error(wrong: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        InformerReporter("pods", on_error=wrong)
-
-
-def test_a_hook_that_raises_a_cancellation_has_no_effect_either(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def hook(problem: Problem) -> None:
-        raise CancelledError
-
-    InformerReporter("pods", on_error=hook).handler_failed("audit", ValueError("mine"))
-
-    assert "the error hook raised" in caplog.text
-
-
 def test_the_failure_of_a_handler_is_reported_as_a_problem_and_to_metrics() -> None:
     reported = Recorder()
     error = ValueError("mine")
@@ -293,17 +242,6 @@ def test_the_state_absent_ends_with_a_complete_watch_list() -> None:
     reports.watch_opened()
 
     assert not reports.status.absent
-
-
-def test_the_text_of_a_problem_has_its_error_and_the_next_attempt() -> None:
-    problem = Problem(
-        informer="pods", phase="list", cause="unreachable", error=REFUSED, retry_in=1.25
-    )
-
-    assert str(problem) == (
-        "pods: list unreachable: ConnectionFailed: https://10.0.0.1:6443: connection refused; "
-        "next attempt in 1.2 s"
-    )
 
 
 def test_an_object_with_the_methods_of_metrics_is_accepted() -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from aioinformer import ObjectKey
 from aioinformer._core.sharding.ranges import shard_of
 from aioinformer._runtime.scopes.group_shards import GroupShards
-from aioinformer.errors import ShardLost
 from tests.core.builders import pod
 from tests.runtime.scopes.memory_assignment import MemoryAssignment
 
@@ -67,19 +64,6 @@ async def test_a_shard_is_held_until_every_controller_has_ended_its_work() -> No
     assert shards.held == {1}
 
 
-async def test_a_controller_that_has_ended_is_not_waited_for() -> None:
-    shards, calls = GroupShards(MemoryAssignment()), list[str]()
-    user = BusyUser(calls, "a")
-    shards.add_user(user)
-    shards.remove_user(user)
-    shards.remove_user(user)  # a controller may be stopped more than once
-    shards.take(frozenset({1}))
-    await asyncio.wait_for(shards.release(frozenset({1})), 1)
-
-    assert calls == ["a takes []"]
-    assert shards.held == frozenset()
-
-
 def test_the_group_decides_by_which_field_the_objects_are_divided() -> None:
     obj = pod("a", uid="u-3", namespace="mail")
     by_uid = GroupShards(MemoryAssignment(by="uid"))
@@ -94,12 +78,14 @@ def test_the_group_decides_by_which_field_the_objects_are_divided() -> None:
         assert not shards.ranges_of(frozenset(range(8)) - index).has(obj.uid, "mail")
 
 
-def test_a_write_is_checked_by_the_group_itself() -> None:
-    assignment = MemoryAssignment(assigned=[1])
-    shards = GroupShards(assignment)
+async def test_a_controller_that_has_ended_is_not_waited_for() -> None:
+    shards, calls = GroupShards(MemoryAssignment()), list[str]()
+    user = BusyUser(calls, "a")
+    shards.add_user(user)
+    shards.remove_user(user)
+    shards.remove_user(user)  # a controller may be stopped more than once
     shards.take(frozenset({1}))
-    shards.check(1)
-    assignment.lost = frozenset({1})
+    await asyncio.wait_for(shards.release(frozenset({1})), 1)
 
-    with pytest.raises(ShardLost, match="shard 1 of g"):
-        shards.check(1)
+    assert calls == ["a takes []"]
+    assert shards.held == frozenset()

@@ -212,27 +212,6 @@ def test_a_reconcile_without_its_shard_cannot_write() -> None:
     run_simulated(scenario)
 
 
-def test_a_real_deletion_is_reconciled_and_a_retry_remembers_its_shard() -> None:
-    async def scenario() -> None:
-        cluster = many_foos()
-        name = foos_by_shard(cluster)[2][0]
-        group = MemoryAssignment(COUNT, assigned=[2])
-        reconcile = RecordingReconciler()
-        async with foos_of(cluster, group) as (_, foos), Controller(foos, reconcile) as controller:
-            await wait_until(lambda: name in reconcile.names)
-            await wait_until(lambda: not controller.health.waiting)
-            reconcile.runs.clear()
-            reconcile.results = [RuntimeError("try again")]
-            cluster.delete(FOOS, name, namespace="default")
-            await wait_until(lambda: reconcile.names == [name, name])
-            assert foos.lister.get(f"default/{name}") is None
-            controller.trigger(f"default/{name}")
-            await asyncio.sleep(1)
-            assert reconcile.names == [name, name], "a deletion is reconciled until it succeeds"
-
-    run_simulated(scenario)
-
-
 def test_an_object_that_is_deleted_during_its_reconcile_is_reconciled_once_more() -> None:
     async def scenario() -> None:
         cluster = many_foos()

@@ -232,17 +232,6 @@ async def test_a_request_begins_only_after_the_one_that_it_replaces_has_ended() 
         assert shards_in(member.reflector.ranges) == "01"
 
 
-async def test_the_watch_goes_on_when_a_part_of_its_shards_moves_away() -> None:
-    async with reading(state_of(0, 1), SILENT, held=(0, 1)) as member:
-        await member.source.wait_for_request(2)
-        await member.queued(1)
-        await member.lose(1)
-        assert await member.queued(1) == ["keep 0"]
-        await yield_to_loop()
-        assert member.requests == ["list", "watch from 10"]
-        assert shards_in(member.reflector.ranges) == "0"
-
-
 async def test_a_server_that_went_back_is_noticed_when_the_whole_state_is_read_again() -> None:
     async with reading(state_of(0, version="20"), SILENT, held=(0,)) as member:
         await member.source.wait_for_request(2)
@@ -253,27 +242,6 @@ async def test_a_server_that_went_back_is_noticed_when_the_whole_state_is_read_a
         await member.lose(0)
         assert await member.queued(2) == ["keep ", f"replace 2 at 15: {names(2)}"]
         assert member.reflector.reporter.rewinds == 1
-
-
-async def test_no_request_is_left_when_all_shards_have_moved_away() -> None:
-    async with reading(state_of(0), SILENT, held=(0,)) as member:
-        await member.source.wait_for_request(2)
-        member.gain(1)  # its list is not answered
-        await member.source.wait_for_request(3)
-        await member.queued(1)
-        await member.lose(0, 1)
-        assert member.reader.watches == 0
-        assert await member.queued(2) == ["keep ", "replace  at 10: "]
-        await yield_to_loop()
-        assert member.source.open_responses == 0
-
-
-async def test_a_member_without_shards_queues_an_empty_state_once_it_was_assigned_none() -> None:
-    async with reading() as member:
-        member.reader.publish_empty()
-        assert await member.queued(1) == ["replace  at : "]
-        assert member.reflector.status.state == "watching"
-        assert member.requests == []
 
 
 async def test_a_state_whose_version_cannot_be_compared_is_read_with_all_others() -> None:

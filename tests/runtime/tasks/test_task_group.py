@@ -76,9 +76,9 @@ async def test_tasks_that_a_failure_cancels_are_not_reported_as_failures() -> No
 
 
 async def test_the_first_failure_is_reported_before_the_other_tasks_have_ended() -> None:
-    told: list[BaseException] = []
+    reported: list[BaseException] = []
     group, finish, mine = (
-        StrictTaskGroup("informer", told.append),
+        StrictTaskGroup("informer", reported.append),
         asyncio.Event(),
         KeyError("mine"),
     )
@@ -99,19 +99,19 @@ async def test_the_first_failure_is_reported_before_the_other_tasks_have_ended()
 
     owner = asyncio.create_task(work())
     await yield_to_loop()
-    assert told == [mine]
+    assert reported == [mine]
     assert group.failure is mine
     assert not owner.done()
     finish.set()
     await asyncio.wait({owner})
 
     assert isinstance(owner.exception(), ExceptionGroup)
-    assert told == [mine]
+    assert reported == [mine]
 
 
 async def test_the_fail_method_ends_the_group_with_the_first_given_error() -> None:
-    told: list[BaseException] = []
-    group, mine = StrictTaskGroup("informer", told.append), KeyError("mine")
+    reported: list[BaseException] = []
+    group, mine = StrictTaskGroup("informer", reported.append), KeyError("mine")
 
     async def fail(_first: asyncio.Task[None]) -> None:
         group.fail(mine)
@@ -122,7 +122,7 @@ async def test_the_fail_method_ends_the_group_with_the_first_given_error() -> No
         await at_work(group, fail)
 
     assert caught.value.exceptions == (mine,)
-    assert told == [mine]
+    assert reported == [mine]
 
 
 async def test_the_cancellation_of_the_owner_is_no_failure_of_the_tasks() -> None:

@@ -48,7 +48,7 @@ UNSEEN = ("drop bookmarks", "delay bookmarks", "endless WatchList", "repeat book
 
 
 @dataclass(slots=True)
-class Scene:
+class Harness:
     """A workload of writes, an informer of the written pods, and a listener."""
 
     cluster: Cluster
@@ -66,9 +66,9 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(
+async def harness(
     cluster: Cluster, faults: Faults, source: Client | ClusterSource
-) -> AsyncGenerator[Scene]:
+) -> AsyncGenerator[Harness]:
     workload = PodWorkload(cluster, seed=1)
     workload.apply_changes(30)
     async with SharedInformerFactory(source, backoff=QUICK) as informers:
@@ -76,32 +76,32 @@ async def scene(
         recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
         await informers.wait_synced(30)
-        yield Scene(cluster, faults, workload, pods, recorder)
+        yield Harness(cluster, faults, workload, pods, recorder)
 
 
 @asynccontextmanager
-async def running_over_http() -> AsyncGenerator[tuple[ApiServer, Scene]]:
-    """Run the scene over HTTP."""
+async def running_over_http() -> AsyncGenerator[tuple[ApiServer, Harness]]:
+    """Run the harness over HTTP."""
     async with (
         ApiServer() as server,
         Client(server.url) as client,
-        scene(server.cluster, server.faults, client) as running,
+        harness(server.cluster, server.faults, client) as running,
     ):
         yield server, running
 
 
-async def converge_after(scene: Scene, name: str) -> None:
+async def converge_after(harness: Harness, name: str) -> None:
     """Make the informer list and watch again under a fault, end the fault, wait for convergence."""
-    fault = SWITCHES[name](scene.faults)
-    scene.workload.apply_changes(20)
-    scene.cluster.compact()  # the next watch is answered with 410, so the informer lists
-    scene.faults.reset(verb="watch", times=1)
+    fault = SWITCHES[name](harness.faults)
+    harness.workload.apply_changes(20)
+    harness.cluster.compact()  # the next watch is answered with 410, so the informer lists
+    harness.faults.reset(verb="watch", times=1)
     if name not in UNSEEN:
-        await wait_until(lambda: fault.hits > 1 or scene.pods.health.error is not None)
-    scene.workload.apply_changes(20)
+        await wait_until(lambda: fault.hits > 1 or harness.pods.health.error is not None)
+    harness.workload.apply_changes(20)
     fault.end()
-    scene.workload.apply_changes(20)
-    await scene.converge()
+    harness.workload.apply_changes(20)
+    await harness.converge()
 
 
 @pytest.mark.parametrize("name", SWITCHES)
@@ -113,7 +113,7 @@ async def test_an_informer_over_http_converges_after_each_fault(name: str) -> No
 @pytest.mark.parametrize("name", SWITCHES)
 async def test_an_informer_in_memory_converges_after_each_fault(name: str) -> None:
     cluster, faults = Cluster(), Faults()
-    async with scene(cluster, faults, ClusterSource(cluster, faults)) as running:
+    async with harness(cluster, faults, ClusterSource(cluster, faults)) as running:
         await converge_after(running, name)
 
 

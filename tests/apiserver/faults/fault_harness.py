@@ -1,7 +1,7 @@
 """A real API server, an informer in another process, and a fault between both.
 
-A ``FaultScene`` has everything that a fault needs: the server's process, a proxy, writes that don't
-pass the proxy, the informer's process and its log.
+A ``FaultHarness`` has everything that a fault needs: the server's process, a proxy, writes that
+don't pass the proxy, the informer's process and its log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.apiserver.server.server_process import AdminClient, ApiServerProcess,
 from tests.apiserver.server.tcp_proxy import TcpProxy
 from tests.processes import send_signal, start_process
 
-__all__ = ["FaultScene", "InformerProcess", "run_informer_process", "widget", "write_kubeconfig"]
+__all__ = ["FaultHarness", "InformerProcess", "run_informer_process", "widget", "write_kubeconfig"]
 
 NAMESPACE = "web"
 WIDGETS_AT_START = 120
@@ -127,7 +127,7 @@ async def run_informer_process(
 
 
 @dataclass
-class FaultScene:
+class FaultHarness:
     """The parts of a test of one fault."""
 
     server: ApiServerProcess
