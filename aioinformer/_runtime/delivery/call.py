@@ -92,19 +92,18 @@ class CallTimeouts:
     def __init__(self, limits: Sequence[CallLimit]) -> None:
         """Make an empty set of calls; the shorter limits come first."""
         self.calls: dict[ActiveCall, None] = {}
-        """The calls in flight. The code that ends a call removes it; the timer stays, since the
-        next call will need it."""
+        """The calls in flight. The code that begins a call adds it, and calls ``watch`` if there is
+        no timer; the code that ends the call removes it. The timer stays, since the next call will
+        need it."""
+        self.timer: asyncio.TimerHandle | None = None
         self._limits = limits
-        self._timer: asyncio.TimerHandle | None = None
         # Not the context of a call: the loop keeps a cancelled timer for a while, and with it the
         # timer's context.
         self._context = detached_context()
 
-    def add(self, call: ActiveCall) -> None:
-        """Watch a call that has begun."""
-        self.calls[call] = None
-        if self._timer is None:
-            self._set_timer(call.started_at + self._limits[0][0])
+    def watch(self, call: ActiveCall) -> None:
+        """Set the timer for a call that has begun."""
+        self._set_timer(call.started_at + self._limits[0][0])
 
     @property
     def description(self) -> str:
@@ -122,15 +121,15 @@ class CallTimeouts:
     def stop(self) -> None:
         """Watch no call any more."""
         self.calls.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
     def _set_timer(self, due: float) -> None:
-        self._timer = asyncio.get_running_loop().call_at(due, self._check, context=self._context)
+        self.timer = asyncio.get_running_loop().call_at(due, self._check, context=self._context)
 
     def _check(self) -> None:
-        self._timer = None
+        self.timer = None
         now = asyncio.get_running_loop().time()
         for call in list(self.calls):
             while (due := self._next_limit_at(call)) is not None and due <= now:
@@ -260,7 +259,10 @@ class HandlerCaller:
         """
         call = ActiveCall(self, event, began, task)
         CURRENT_CALL.set(call)
-        self._timeouts.add(call)
+        timeouts = self._timeouts
+        timeouts.calls[call] = None
+        if timeouts.timer is None:
+            timeouts.watch(call)
         try:
             await awaitable
         except BaseException as error:
@@ -271,7 +273,7 @@ class HandlerCaller:
                 self.on_exception(event, error)
         finally:
             call.done = True
-            self._timeouts.calls.pop(call, None)
+            timeouts.calls.pop(call, None)
             if call.timeout_error is not None and self._threads is None:
                 task.uncancel()
 

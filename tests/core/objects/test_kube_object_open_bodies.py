@@ -66,11 +66,3 @@ def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -
         assert all(pool.map(read, range(0, len(many), len(many) // 4)))
     # An object that two threads decode at once takes two places, so there may be fewer bodies.
     assert sum(body(obj) is not None for obj in many) <= MAX_DECODED
-
-
-def test_the_repr_shows_the_number_of_bodies() -> None:
-    bodies = DecodedBodyCache()
-    obj = pod("web-0")
-    bodies.add(obj, decoded(obj, {}), LARGE_BODY_BYTES)
-
-    assert repr(bodies) == "<DecodedBodyCache small=0 large=1>"

@@ -60,7 +60,7 @@ async def test_a_reconciler_that_held_the_loop_is_reported_with_its_name_and_dur
 
     ((name, seconds),) = metrics.runs
     assert name == "shop"
-    assert seconds >= HELD
+    assert seconds > 0.25
     (text,) = caplog.messages
     assert text.startswith(f"controller shop: a run held the event loop for {seconds:.2f} s")
 

@@ -94,7 +94,7 @@ async def test_a_handler_that_held_the_loop_is_reported_with_its_name_and_durati
 
     ((informer, listener, seconds),) = metrics.calls
     assert (informer, listener) == ("pods", registration.name)
-    assert seconds >= HELD
+    assert seconds > 0.25
     (report,) = caplog.records
     assert (report.name, report.levelno) == ("aioinformer.handlers", logging.WARNING)
     assert report.getMessage().startswith(
