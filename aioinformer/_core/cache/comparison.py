@@ -50,11 +50,10 @@ def is_same_content(old: KubeObject, new: KubeObject) -> bool:
 def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
     """Return True if two objects have equal content, whether they were listed or watched.
 
-    Unchanged objects have equal bytes. If the bytes differ, the bodies are decoded and compared:
-    another server, or a pretty-printed list, may have another order of keys. A kind and apiVersion
-    that only one of the objects has don't count. Models are compared by their own ``==``, or by
-    their JSON if their class compares identities. If that raises, the objects count as different: a
-    redundant update is better than a lost one.
+    If the bytes differ, the bodies are decoded and compared, since another server may have another
+    order of keys. A kind and apiVersion that only one of the objects has don't count. Models are
+    compared by their own ``==``, or by their JSON if their class compares identities. If that
+    raises, the objects count as different: a redundant update is better than a lost one.
     """
     if old.raw and old.raw == new.raw:
         return True

@@ -83,13 +83,8 @@ class CacheMemory:
     ) -> CacheMemory:
         """Return the estimate.
 
-        Args:
-            objects: the number of cached objects.
-            json_bytes: bytes of their JSON.
-            overhead_bytes: the sum of ``estimate_overhead`` and ``estimate_index``.
-            opened: bytes of JSON of each object whose decoded body is kept.
-            pending: the number of events in mailboxes.
-            queued_bytes: bytes of JSON in the queue.
+        ``opened`` has the bytes of JSON of each object whose decoded body is kept, ``pending`` is
+        the number of events in mailboxes, and ``queued_bytes`` the JSON in the queue.
         """
         each = json_bytes // objects if objects else 0
         return cls(
