@@ -76,9 +76,8 @@ class CacheMemory:
     ) -> CacheMemory:
         """Return the estimate for ``objects`` with ``json_bytes`` of JSON.
 
-        ``overhead_bytes`` is the sum of ``estimate_overhead`` and ``estimate_index``, ``opened``
-        the bytes of JSON of each kept decoded body, ``pending`` the number of pending events,
-        ``queued_bytes`` the bytes of JSON in the queue.
+        ``opened`` has the bytes of JSON of each object whose decoded body is kept, ``pending`` is
+        the number of events in mailboxes, and ``queued_bytes`` the JSON in the queue.
         """
         each = json_bytes // objects if objects else 0
         return cls(

@@ -246,13 +246,11 @@ def create_packed_object(
     return make_struct(key, raw, resource, place)
 
 
-def pack_identity(obj: KubeObject) -> ObjectBody:
-    """Leave uid and version of ``obj`` in its bytes, if found there. Return its body's state."""
+def pack_identity(obj: KubeObject) -> None:
+    """Leave uid and version of ``obj``, which nobody else has yet, in its bytes if found there."""
     state = obj._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class
     if type(state) is IdentityText and (place := find_place(obj.raw, state.uid, state.version)):
         force_setattr(obj, "_body", place)
-        return place
-    return state
 
 
 def is_packed(obj: KubeObject) -> bool:

@@ -54,9 +54,9 @@ async def test_a_verification_compares_contents_unless_this_is_switched_off() ->
     cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}})
     source = ClusterSource(cluster).lister_watcher(PODS)
     async with running_informer(SharedInformer(source, backoff=FAST_BACKOFF)) as informer:
-        assert informer.health.verified is None
+        before = informer.health.verified
         assert await informer.verify(timeout=5)
-        assert informer.health.verified is not None
+        assert (before is None, informer.health.verified is None) == (True, False)
         cluster.convert_resource("pods", with_default, end_watches=False)
 
         found = await informer.verify(timeout=5)
