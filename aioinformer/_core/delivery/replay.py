@@ -71,9 +71,6 @@ class UnseenDeletions:
             self.objects.remove(identity)
         return True
 
-    def __repr__(self) -> str:
-        return f"<UnseenDeletions {len(self.objects)}>"
-
 
 class Replay(Struct, eq=False):
     """A state that is being delivered."""

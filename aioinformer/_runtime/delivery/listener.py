@@ -56,9 +56,6 @@ class BackpressureGate:
         self._open.clear()
         await self._open.wait()
 
-    def __repr__(self) -> str:
-        return f"<BackpressureGate {'closed' if self.closed else 'open'}>"
-
 
 class CallTimes:
     """The times that the calls of a handler took."""
@@ -101,9 +98,6 @@ class CallTimes:
     def mean(self) -> float:
         """Seconds of a call on average; 0 before the first call."""
         return self._total / self._calls if self._calls else 0.0
-
-    def __repr__(self) -> str:
-        return f"<CallTimes calls={self._calls} mean={self.mean:g} max={self.max:g}>"
 
 
 class Listener:

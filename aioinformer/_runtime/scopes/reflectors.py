@@ -140,6 +140,3 @@ class SingleReflector:
     def parts(self) -> Sequence[ScopePart]:
         """Return the only source and the whole cache."""
         return [ScopePart.of(self._reflector, self._indexer)]
-
-    def __repr__(self) -> str:
-        return f"<SingleReflector {self._reflector!r}>"
