@@ -430,3 +430,16 @@ def test_the_view_of_the_cache_is_that_of_each_namespace() -> None:
 
     assert part is not None
     assert cache.view is part.view is view
+
+
+def test_an_index_covers_all_namespaces_and_those_added_later() -> None:
+    cache = synced_cache("a", "b")
+    lister = Lister[KubeObject](cache, PODS)
+    cache.add_scope("c")
+    relist(cache, "c", pod("y", namespace="c", node="node-2"), pod("z", namespace="c"))
+    found = lister.by_index("node", "node-1")
+    assert sorted(str(obj.key) for obj in found) == ["a/x", "b/x", "c/z"]
+    assert sorted(lister.index_values("node")) == ["node-1", "node-2"]
+    assert lister.index_counts("node") == {"node-1": 3, "node-2": 1}
+    assert lister.by_index("node", "node-3") == []
+    assert [obj.name for obj in lister.index("node", pod("new", node="node-2"))] == ["y"]
