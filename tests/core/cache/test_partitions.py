@@ -77,23 +77,6 @@ def delta(cache: PartitionedIndexer, obj: KubeObject) -> list[Event]:
 # -- namespaces --------------------------------------------------------------------------------
 
 
-def test_a_relist_replaces_the_objects_of_its_namespace_only() -> None:
-    cache = synced_cache("a", "b")
-    old = cache.state.objects[ObjectKey("a", "x")]
-    assert relist(cache, "a") == [Deleted(old, "vanished")]
-    assert keys(cache) == ["b/x"]
-
-
-def test_the_first_state_of_each_namespace_is_initial() -> None:
-    cache = synced_cache("a")
-    cache.add_scope("b")
-    assert cache.state.synced
-    new = pod("y", namespace="b")
-    assert relist(cache, "b", new) == [Added(new, initial=True)]
-    later = pod("z", namespace="b")
-    assert relist(cache, "b", new, later) == [Added(later, initial=False)]
-
-
 def test_a_removed_namespace_leaves_no_object_and_ignores_late_changes() -> None:
     cache = synced_cache("a", "b")
     old = cache.state.objects[ObjectKey("a", "x")]
@@ -107,15 +90,6 @@ def test_a_removed_namespace_leaves_no_object_and_ignores_late_changes() -> None
     assert cache.state.part_of(ObjectKey("a", "x")) is None
 
 
-def test_every_namespace_has_a_version_of_its_own_and_the_oldest_is_that_of_the_whole() -> None:
-    cache = synced_cache("a", "b")
-    delta(cache, pod("y", rv="30", namespace="a"))
-    cache.bookmark(Bookmark("20", scope="b"))
-    parts = [cache.state.part_of(ObjectKey(namespace, "x")) for namespace in "ab"]
-    assert [part.resource_version for part in parts if part is not None] == ["30", "20"]
-    assert cache.state.resource_version == "20"
-
-
 def test_versions_that_are_no_numbers_have_no_oldest() -> None:
     cache = synced_cache("a", "b")
     cache.bookmark(Bookmark("abc", scope="b"))
@@ -123,18 +97,6 @@ def test_versions_that_are_no_numbers_have_no_oldest() -> None:
 
 
 # -- the latch ---------------------------------------------------------------------------------
-
-
-def test_the_cache_is_synced_once_every_namespace_is() -> None:
-    cache = PartitionedIndexer()
-    for namespace in NAMESPACES:
-        cache.add_scope(namespace)
-    cache.complete()
-    seen: list[bool] = []
-    for namespace in NAMESPACES:
-        seen.append(cache.state.synced)
-        relist(cache, namespace)
-    assert [*seen, cache.state.synced] == [False, False, False, True]
 
 
 def test_the_cache_is_not_synced_before_all_namespaces_are_known() -> None:
@@ -186,19 +148,6 @@ def test_an_unsynced_cache_can_be_read_on_request_only() -> None:
 
 
 # -- indexes -----------------------------------------------------------------------------------
-
-
-def test_an_index_covers_all_namespaces_and_those_added_later() -> None:
-    cache = synced_cache("a", "b")
-    lister = Lister[KubeObject](cache, PODS)
-    cache.add_scope("c")
-    relist(cache, "c", pod("y", namespace="c", node="node-2"), pod("z", namespace="c"))
-    found = lister.by_index("node", "node-1")
-    assert sorted(str(obj.key) for obj in found) == ["a/x", "b/x", "c/z"]
-    assert sorted(lister.index_values("node")) == ["node-1", "node-2"]
-    assert lister.index_counts("node") == {"node-1": 3, "node-2": 1}
-    assert lister.by_index("node", "node-3") == []
-    assert [obj.name for obj in lister.index("node", pod("new", node="node-2"))] == ["y"]
 
 
 def test_an_index_build_covers_all_namespaces_and_those_added_meanwhile() -> None:
@@ -490,3 +439,16 @@ def test_the_view_of_the_cache_is_that_of_each_namespace() -> None:
 
     assert part is not None
     assert cache.view is part.view is view
+
+
+def test_an_index_covers_all_namespaces_and_those_added_later() -> None:
+    cache = synced_cache("a", "b")
+    lister = Lister[KubeObject](cache, PODS)
+    cache.add_scope("c")
+    relist(cache, "c", pod("y", namespace="c", node="node-2"), pod("z", namespace="c"))
+    found = lister.by_index("node", "node-1")
+    assert sorted(str(obj.key) for obj in found) == ["a/x", "b/x", "c/z"]
+    assert sorted(lister.index_values("node")) == ["node-1", "node-2"]
+    assert lister.index_counts("node") == {"node-1": 3, "node-2": 1}
+    assert lister.by_index("node", "node-3") == []
+    assert [obj.name for obj in lister.index("node", pod("new", node="node-2"))] == ["y"]

@@ -65,28 +65,6 @@ def test_a_key_is_done_once() -> None:
 # -- two lines -----------------------------------------------------------------------------------
 
 
-def test_low_keys_wait_behind_normal_ones() -> None:
-    queue = filled("list-1", "list-2", priority=LOW)
-    queue.add("fresh", 0.0)
-    assert emptied(queue) == ["fresh", "list-1", "list-2"]
-
-
-def test_a_waiting_low_key_that_is_added_at_normal_priority_moves_up_once() -> None:
-    queue = filled("list-1", "list-2", priority=LOW)
-    queue.add("fresh", 0.0)
-    queue.add("list-2", 0.0, NORMAL)
-    queue.add("list-2", 0.0, NORMAL)
-    assert emptied(queue) == ["fresh", "list-2", "list-1"]
-
-
-def test_a_waiting_normal_key_is_not_moved_down() -> None:
-    queue = filled("a", "b")
-    queue.add("a", 0.0, LOW)
-    queue.add("c", 0.0, LOW)
-    assert queue.priority("a") is NORMAL
-    assert emptied(queue) == ["a", "b", "c"]
-
-
 def test_the_next_run_of_a_key_has_the_highest_priority_that_it_was_added_with() -> None:
     queue = filled("a")
     queue.take(0.0)
@@ -117,38 +95,7 @@ def test_a_low_priority_key_is_handed_out_after_nine_normal_ones() -> None:
     assert [order.index("low-1"), order.index("low-2")] == [NORMAL_PER_LOW, 2 * NORMAL_PER_LOW + 1]
 
 
-def test_an_unknown_key_has_no_priority() -> None:
-    assert KeyQueue[str]().priority("a") is None
-
-
 # -- delays --------------------------------------------------------------------------------------
-
-
-def test_no_more_keys_are_queued_at_once_than_requested() -> None:
-    queue = KeyQueue[str]()
-    for number in range(10):
-        queue.add_at(f"k{number}", 1.0)
-    queue.collect_ready(5.0, 4)
-    assert (queue.waiting, len(queue.delays)) == (4, 6)
-
-
-def test_an_add_does_not_replace_a_delayed_one() -> None:
-    """As in client-go: a key that is to be looked at in an hour is, whatever comes till then."""
-    queue = KeyQueue[str]()
-    queue.add_at("a", 5.0)
-    queue.add("a", 0.0)
-    assert emptied(queue) == ["a"]
-    queue.collect_ready(5.0, 10)
-    assert emptied(queue) == ["a"]
-
-
-def test_a_delayed_key_whose_time_comes_while_it_waits_or_is_worked_on_is_an_add() -> None:
-    queue = filled("waits", "runs")
-    assert queue.take(0.0) == "waits"
-    queue.add_at("waits", 1.0)
-    queue.add_at("runs", 1.0)
-    queue.collect_ready(1.0, 10)
-    assert (queue.reruns, queue.merged) == (1, 1)
 
 
 # -- the end -------------------------------------------------------------------------------------

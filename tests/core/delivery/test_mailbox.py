@@ -72,24 +72,6 @@ def test_events_are_popped_in_the_order_they_came() -> None:
     assert box.delivered == 3
 
 
-def test_free_is_the_rest_of_the_limit() -> None:
-    box = mailbox(limit=3)
-    assert (box.free, box.pending) == (3, 0)
-    box.put([Added(A1), Added(B1)])
-    assert (box.free, box.pending) == (1, 2)
-    box.pop()
-    assert (box.free, box.pending) == (2, 1)
-
-
-def test_events_beyond_the_limit_are_accepted() -> None:
-    """The pump checks ``free`` before it puts. A re-created object is two events in one place."""
-    box = mailbox(limit=1)
-    box.put([Deleted(A1), Added(REBORN)])
-
-    assert box.free == -1
-    assert len(drained(box)) == 2
-
-
 def test_a_mailbox_is_drained_when_half_of_it_is_free() -> None:
     """Waking the pump for each single event would cost more than the event."""
     box = mailbox(limit=4)
@@ -99,14 +81,6 @@ def test_a_mailbox_is_drained_when_half_of_it_is_free() -> None:
         seen.append((box.free, box.half_empty))
 
     assert seen == [(1, False), (2, True), (3, True), (4, True)]
-
-
-def test_a_mailbox_for_one_event_is_drained_when_it_is_empty() -> None:
-    box = mailbox(limit=1)
-    box.put([Added(A1)])
-    assert not box.half_empty
-    box.pop()
-    assert box.half_empty
 
 
 @pytest.mark.parametrize("limit", [0, -1])
@@ -125,21 +99,6 @@ def test_a_rule_may_be_passed_as_a_member_or_by_name(rule: Overflow) -> None:
 
 
 # -- the initial state -------------------------------------------------------------------------
-
-
-def test_a_late_listener_receives_each_object_as_initial() -> None:
-    box = mailbox()
-    box.replay([A1, B1])
-
-    assert drained(box) == [Added(A1, initial=True), Added(B1, initial=True)]
-
-
-def test_live_events_come_behind_the_initial_state() -> None:
-    box = mailbox()
-    box.replay([A1, B1])
-    box.put([Updated(A1, A2)])
-
-    assert drained(box) == [Added(A1, True), Added(B1, True), Updated(A1, A2)]
 
 
 def test_the_initial_state_does_not_count_against_the_limit() -> None:
@@ -193,17 +152,6 @@ def test_an_object_that_left_a_selector_and_came_back_is_delivered_again() -> No
     box.put([Deleted(A1), Added(A2), Deleted(A3)])
 
     assert drained(box) == [Added(A2), Deleted(A3)]
-
-
-def test_the_deletion_of_a_delivered_object_is_delivered() -> None:
-    deleted: set[str] = set()
-    box = mailbox(holds=lambda obj: obj.name not in deleted)
-    box.replay([A1, B1])
-    assert box.pop() == Added(A1, True)
-    deleted.update("ab")
-    box.put([Deleted(A1), Deleted(B1)])
-
-    assert drained(box) == [Deleted(A1)]
 
 
 def test_the_deletion_in_a_relist_of_an_object_that_was_not_delivered_is_dropped() -> None:
@@ -271,13 +219,6 @@ def test_a_resync_is_not_queued_behind_a_pending_one() -> None:
     assert drained(box) == [Updated(A3, A3, resync=True)]
 
 
-def test_resync_returns_whether_it_was_accepted() -> None:
-    box = mailbox()
-
-    assert box.resync([A1], always)
-    assert not box.resync([A1], always)
-
-
 def test_a_resync_goes_behind_everything_else() -> None:
     box = mailbox()
     box.resync([B1], always)
@@ -342,13 +283,6 @@ def test_a_relist_is_pending_until_its_last_event_is_taken() -> None:
     assert seen == [True, False]
 
 
-def test_an_empty_relist_is_not_pending() -> None:
-    box = mailbox()
-    box.put_relist([])
-
-    assert (box.relist_pending, box.empty) == (False, True)
-
-
 def test_a_first_state_behind_live_events_waits_for_them() -> None:
     """Of a queue that was fed by hand before its first list."""
     box = mailbox()
@@ -372,15 +306,6 @@ def coalescing(limit: int = 2, holds: Callable[[KubeObject], bool] = always) -> 
     return mailbox(limit=limit, overflow="coalesce", holds=holds)
 
 
-def test_below_the_limit_every_event_is_delivered() -> None:
-    box = coalescing(3)
-    events: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
-    box.put(events)
-
-    assert drained(box) == events
-    assert box.merged == 0
-
-
 @pytest.mark.client_go(76)
 def test_beyond_the_limit_the_oldest_are_merged() -> None:
     box = coalescing(2)
@@ -389,14 +314,6 @@ def test_beyond_the_limit_the_oldest_are_merged() -> None:
 
     assert (box.pending, box.max_pending, box.merged) == (2, 2, 1)
     assert drained(box) == [Added(A2), Updated(A2, A3)], "the newest are as they came"
-
-
-def test_a_coalescing_mailbox_does_not_block_the_queue() -> None:
-    box = coalescing(1)
-    box.put([Added(pod(str(n))) for n in range(10)])
-
-    assert box.free > 1000
-    assert box.pending == 10, "two a key at most, and these are ten keys"
 
 
 def test_recent_events_follow_merged_ones() -> None:
@@ -647,13 +564,6 @@ def test_a_filter_that_excludes_a_whole_relist_yields_in_between() -> None:
     while box.should_yield:
         assert box.pop() is None
     assert (len(asked), box.empty) == (1000, True)
-
-
-def test_an_empty_put_is_not_pending() -> None:
-    box = mailbox()
-
-    assert not box.put([])
-    assert (box.empty, box.relist_pending) == (True, False)
 
 
 # -- numbers -------------------------------------------------------------------------------------

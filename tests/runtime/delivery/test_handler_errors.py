@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 import pytest
 
 from aioinformer import Added
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer._runtime.delivery.handler_errors import HandlerErrors
-from aioinformer.errors import ModelMismatch
+from aioinformer._runtime.delivery.handler_errors import SLOW_WARNING_INTERVAL, HandlerErrors
+from aioinformer.errors import HandlerCancelled, ModelMismatch
+from aioinformer.testing.simulation import run
 from tests.core.builders import make_object
 from tests.runtime.scripted_source import pod
 
@@ -54,3 +58,30 @@ async def test_a_call_that_held_the_event_loop_is_counted_measured_and_logged_on
     assert (errors.blocking_calls, errors.count, measured) == (2, 0, [0.3, 0.4])
     (message,) = caplog.messages
     assert message.startswith("handler mail held the event loop for 0.30 s")
+
+
+
+def test_every_other_end_of_a_call_counts_and_reaches_the_hook() -> None:
+    report = Report()
+    report.errors.report_self_cancel()
+    report.errors.report_filter_exception(EVENT.obj, KeyError("spec"))
+    report.errors.report_end(RuntimeError("closed"))
+
+    assert report.errors.count == 3
+    assert [type(error) for _, error in report.calls] == [HandlerCancelled, KeyError, RuntimeError]
+
+
+def test_a_slow_handler_is_warned_of_once_in_an_interval(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+
+    async def main() -> None:
+        errors = Report().errors
+        for _ in range(3):
+            errors.report_slow_call(EVENT, "takes 3 s")
+        assert caplog.messages == [f"handler mail takes 3 s, at Added of {EVENT.obj!r}"]
+        await asyncio.sleep(SLOW_WARNING_INTERVAL)
+        errors.report_slow_call(EVENT, "takes 4 s")
+        assert errors.count == 0
+
+    run(main(), seed=1)
+    assert len(caplog.messages) == 2
