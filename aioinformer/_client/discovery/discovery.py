@@ -137,9 +137,6 @@ class Discovery:
                 self._catalogue = self._catalogue.union(more)
                 self._group_fetched_at[name] = self._now()
 
-    def __repr__(self) -> str:
-        return f"<Discovery {self._catalogue!r}>"
-
 
 async def _run_in_steps(steps: Generator[None, None, T]) -> T:
     """Run a computation, yield to the loop after each of its steps, and return its result."""

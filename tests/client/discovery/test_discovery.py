@@ -265,12 +265,3 @@ async def test_the_served_check_is_repeated_after_an_interval() -> None:
     await asyncio.sleep(ANSWER_LIFETIME)
     assert await discovery.served(widgets) is None
     assert await discovery.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None
-
-
-@in_virtual_time
-async def test_the_repr_shows_the_number_of_resources() -> None:
-    discovery = Discovery(standalone_server())
-    assert repr(discovery) == "<Discovery <Catalogue of 0 resources>>"
-    await discovery.find("widgets.example.com")
-
-    assert repr(discovery) == "<Discovery <Catalogue of 1 resource, 1 document unread>>"
