@@ -92,7 +92,7 @@ class GuardedAwaitable(CoroutineSteps[T]):
         super().__init__(work)
         self._cancel_reason = cancel_reason
 
-    def send(self, value: Any = None, /) -> Any:
+    def send(self, value: Any = None) -> Any:
         """Take the next step, or cancel the coroutine."""
         reason = self._cancel_reason()
         return self.throw(CancelledError(reason)) if reason else super().send(value)

@@ -61,7 +61,7 @@ class TimedSteps(CoroutineSteps[T]):
         self._report = report
         self._clock = clock
 
-    def send(self, value: Any = None, /) -> Any:
+    def send(self, value: Any = None) -> Any:
         """Take the next step."""
         clock = self._clock
         began = clock()

@@ -100,20 +100,14 @@ def format_stack(frame: FrameType) -> str:
 
     The frames of the event loop and of the library that lead to the program's code are left out.
     """
-    # One step of the interpreter, before the source files are read: the frames go on running.
-    stack = list(traceback.walk_stack(frame))[::-1]
+    stack = traceback.extract_stack(frame)
     loop = max((i for i, each in enumerate(stack) if _is_loop(each)), default=-1)
-    own = list(dropwhile(_is_runtime, stack[loop + 1 :]))
-    return "".join(traceback.StackSummary.extract(iter(own or stack)).format())
+    own = dropwhile(lambda each: each.filename.startswith(_RUNTIME_FOLDER), stack[loop + 1 :])
+    return "".join(traceback.format_list(list(own) or stack))
 
 
-def _is_loop(entry: tuple[FrameType, int]) -> bool:
-    code = entry[0].f_code
-    return (code.co_filename, code.co_name) in _LOOP_FRAMES
-
-
-def _is_runtime(entry: tuple[FrameType, int]) -> bool:
-    return entry[0].f_code.co_filename.startswith(_RUNTIME_FOLDER)
+def _is_loop(entry: traceback.FrameSummary) -> bool:
+    return (entry.filename, entry.name) in _LOOP_FRAMES
 
 
 _loggers: dict[asyncio.AbstractEventLoop, StackLogger] = {}

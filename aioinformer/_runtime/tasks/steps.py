@@ -22,7 +22,7 @@ class CoroutineSteps(Coroutine[Any, Any, T], Generator[Any, Any, T]):
         """Wrap a coroutine."""
         self._work = work
 
-    def send(self, value: Any = None, /) -> Any:
+    def send(self, value: Any = None) -> Any:
         """Take the next step. A subclass repeats ``__next__ = send``, which tasks call."""
         return self._work.send(value)
 
@@ -42,7 +42,7 @@ class CoroutineSteps(Coroutine[Any, Any, T], Generator[Any, Any, T]):
     def __await__(self) -> Generator[Any, Any, T]:
         return self
 
-    __name__ = property(attrgetter("_work.__qualname__"))
+    __name__ = property(attrgetter("_work.__qualname__"))  # pyright: ignore[reportAssignmentType]
     cr_await = property(attrgetter("_work.cr_await"))
     cr_code = property(attrgetter("_work.cr_code"))
     cr_frame = property(attrgetter("_work.cr_frame"))

@@ -60,16 +60,14 @@ class _Ready(asyncio.Handle):
     __slots__ = ("source",)
     source: int
 
-    def run(self) -> None:
-        self._run()
+    run = asyncio.Handle._run  # not a call of it: that frame would keep the handle
 
 
 class _Timer(asyncio.TimerHandle):
     __slots__ = ("source",)
     source: int
 
-    def run(self) -> None:
-        self._run()
+    run = asyncio.Handle._run  # not a call of it: that frame would keep the handle
 
 
 class _Task(asyncio.Task[T]):
@@ -194,12 +192,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self._turns = 0
             raise Stuck(f"{TURNS} turns at {self._now:.6f} s, and time stands still{self._waits()}")
         batch, self._soon = self._soon, []
+        handle = None
         for handle in self._ordered(batch):
             if not handle.cancelled():
                 self._steps += 1
                 self._source = self._steps
                 handle.run()
         self._source = 0
+        del batch, handle  # the traceback of an exception may refer to this frame
 
     def _collect_due(self) -> None:
         while self._later and (self._later[0][0] <= self._now or self._later[0][3].cancelled()):

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 import pytest
+import uvloop
 
 from aioinformer._runtime.tasks.blocking import describe_blocking, time_steps
+from aioinformer.testing.simulation import run
 
 
 class Clock:
@@ -90,3 +97,37 @@ def test_the_report_says_how_long_and_what_to_do() -> None:
     assert describe_blocking(0.4137).startswith(
         "held the event loop for 0.41 s, while nothing else ran: await an async function or"
     )
+
+
+class Broken(Exception):
+    """An exception that can be referred to weakly."""
+
+
+@pytest.mark.parametrize("run_loop", [asyncio.run, uvloop.run, partial(run, seed=0)])
+def test_an_exception_of_a_timed_step_is_freed_without_garbage_collection(
+    run_loop: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
+    freed = list[weakref.ref[Broken]]()
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        error = Broken()
+        freed.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    async def main() -> None:
+        task = asyncio.create_task(time_steps(fail(), lambda _: None, Clock()))
+        await asyncio.wait([task])
+        task.exception()  # retrieved
+        del task
+        await asyncio.sleep(0)
+        assert freed[0]() is None
+
+    gc.disable()
+    try:
+        run_loop(main())
+    finally:
+        gc.enable()
