@@ -111,7 +111,7 @@ class FinalizedReconcile:
         """Add the entry, and return the object as the cache shows it afterwards."""
         written = await self._change(obj, adding_patch)
         if written is not None:
-            await self._informer.wait_for(written, timeout=CACHE_TIMEOUT)
+            await self._informer.reader.wait_for(written, CACHE_TIMEOUT)
         return self._informer.stored(obj.key)
 
     async def _clean_up(

@@ -21,7 +21,7 @@ from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, call_hook
-from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error, lasting_text
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.blocking import describe_blocking
@@ -164,4 +164,4 @@ class WarningEvents:
         """Record a Warning, if the object is cached and there is a recorder."""
         obj = self.informer.stored(key)
         if self.recorder is not None and obj is not None:
-            self.recorder.record(obj, "Warning", reason, describe_error(error), action=action)
+            self.recorder.record(obj, "Warning", reason, lasting_text(error), action=action)

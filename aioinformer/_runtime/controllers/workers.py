@@ -31,10 +31,14 @@ from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import (
     CacheWaitTimeout,
+    IndexFailed,
+    ModelMismatch,
+    ObjectDecodeError,
     PermanentError,
     QueueShutDown,
     ReconcileTimeout,
     TemporaryError,
+    TransformFailed,
 )
 
 log = logging.getLogger("aioinformer.controller")
@@ -44,6 +48,10 @@ RETRY = Reason("retry")
 
 REPEATING_CAUSES = ("resync", "requeue", "retry")
 """The causes that are no change. After a ``PermanentError`` they start no run."""
+
+UNFIT = (ModelMismatch, TransformFailed, IndexFailed, ObjectDecodeError)
+"""The errors for an object that doesn't fit the functions of its informer. They are shown as Events
+too: the author of the object may read neither the log nor the health."""
 
 
 class _RecordingLimiter:
@@ -175,10 +183,11 @@ class Workers:
         began = clock()
         try:
             await self._own_writes.wait(key)
-        except CacheWaitTimeout as error:
+        except Exception as error:  # noqa: BLE001 - one key must not end the controller
             if not self.halted:
                 self._retry(key, error, Priority.NORMAL)
-                self._errors.record_run("cache_timeout", clock() - began)
+                waited = isinstance(error, CacheWaitTimeout)
+                self._errors.record_run("cache_timeout" if waited else "error", clock() - began)
             return
         # Reasons that arrive from now on belong to the next run.
         reasons, priority = self.pending.take(key, began)
@@ -259,6 +268,8 @@ class Workers:
         if isinstance(error, PermanentError):
             self._on_permanent_error(key, error)
             return "permanent_error"
+        if isinstance(error, UNFIT):
+            self._warnings.record(key, type(error).__name__, error, action="Reconcile")
         self._retry(key, error, priority)
         match error:
             case TemporaryError():

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.writing.status_conditions import ConditionStatus
-from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.reporting.error_texts import lasting_text
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import (
     CleanupFailed,
@@ -182,7 +182,7 @@ def _message_of(error: Exception) -> str:
     if isinstance(error, CleanupFailed) and error.__cause__ is not None:
         error = cast("Exception", error.__cause__)
     if isinstance(error, InformerError):
-        return one_line(describe_error(error), MAX_MESSAGE)
+        return one_line(lasting_text(error), MAX_MESSAGE)
     return f"{type(error).__name__}: the log of the controller has the text of this error"
 
 
