@@ -31,6 +31,7 @@ from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import (
     CacheWaitTimeout,
+    FetchError,
     IndexFailed,
     ModelMismatch,
     ObjectDecodeError,
@@ -39,6 +40,7 @@ from aioinformer.errors import (
     ReconcileTimeout,
     TemporaryError,
     TransformFailed,
+    UsageError,
 )
 
 log = logging.getLogger("aioinformer.controller")
@@ -121,6 +123,11 @@ class Workers:
         """Request a run of ``key``, which an object of another informer affects."""
         if self._gate is None or self._gate.may_request(key):
             self.enqueue(key, reason, priority)
+
+    def enqueue_rejected(self, key: ObjectKey) -> None:
+        """Request a run of ``key``, whose newest version the informer rejects without an event."""
+        reason = Reason("updated", self._write_target.informer.name)
+        self.enqueue_affected(key, reason, Priority.NORMAL)
 
     def halt(self) -> None:
         """Start no more runs. Requests from now on are only counted."""
@@ -209,6 +216,8 @@ class Workers:
             failure = error
         if self._condition is not None:
             failure = await self._show_condition(self._condition, writes, failure)
+        if isinstance(failure, UNFIT):
+            await self._warn_unfit(writes, failure)
         if failure is None:
             outcome = self._on_success(key, result or Result(), priority)
         else:
@@ -263,13 +272,21 @@ class Workers:
             )
         return failure
 
+    async def _warn_unfit(self, run: RunWrites, failure: Exception) -> None:
+        """Record an Event on an object that doesn't fit, even if the cache doesn't have it."""
+        if self._warnings.recorder is None:
+            return
+        try:
+            obj = await run.newest()
+        except (FetchError, UsageError):
+            obj = run.obj
+        self._warnings.record(run.key, type(failure).__name__, failure, action="Reconcile", obj=obj)
+
     def _on_failure(self, key: ObjectKey, error: Exception, priority: Priority) -> str:
         """Handle a run that has failed. Return the name of its result."""
         if isinstance(error, PermanentError):
             self._on_permanent_error(key, error)
             return "permanent_error"
-        if isinstance(error, UNFIT):
-            self._warnings.record(key, type(error).__name__, error, action="Reconcile")
         self._retry(key, error, priority)
         match error:
             case TemporaryError():

@@ -285,6 +285,22 @@ class SharedInformer(Generic[T]):
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
 
+    def rejection(self, key: ObjectKey) -> Exception | None:
+        """Return the error for which the cache lacks the newest version of an object, if it does:
+        its ``transform=`` or an index function raised.
+        """
+        return self._indexer.rejection(key)
+
+    def observe_rejections(self, observer: Callable[[ObjectKey], None]) -> Callable[[], None]:
+        """Call ``observer`` with the key of each object whose newest version is rejected, now and
+        from now on. Return the function that ends this.
+        """
+        observers = self._pipeline.pump.rejection_observers
+        observers[observer] = None
+        for key in list(self._indexer.rejected):
+            observer(key)
+        return lambda: observers.pop(observer, None)
+
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
 

@@ -60,9 +60,8 @@ class ConditionWriter(Protocol):
         """The key that was reconciled."""
         ...
 
-    @property
-    def obj(self) -> KubeObject | None:
-        """The cached object; ``None`` if there is none."""
+    async def newest(self) -> KubeObject | None:
+        """Return the object with its status; ``None`` if there is none."""
         ...
 
     @property
@@ -97,13 +96,13 @@ class FailureCondition:
     async def show_success(self, run: ConditionWriter) -> None:
         """Set the condition to True, unless the object is absent or being deleted."""
         self._written_at.pop(run.key, None)
-        obj = run.obj
+        obj = await run.newest()
         if obj is not None and obj.deletion_timestamp is None:
             await self._write(run, obj, status=True, reason=SUCCESS_REASON, message="")
 
     async def show_failure(self, run: ConditionWriter, error: Exception, now: float) -> None:
         """Set the condition to False, with reason and message, at a monotonic time ``now``."""
-        obj = run.obj
+        obj = await run.newest()
         if obj is None:
             self._written_at.pop(run.key, None)
             return

@@ -190,3 +190,120 @@ def test_a_finalizer_is_added_to_an_object_that_does_not_fit_without_a_failed_ru
     run_simulated(main)
     assert "bad" in runs
     assert errors == []
+
+
+# -- versions that the informer rejects --------------------------------------------------------
+
+
+def without_odd(obj: KubeObject) -> KubeObject:
+    int(obj["spec"]["size"])
+    return obj
+
+
+def size_index(obj: Any) -> str:
+    return str(int(obj if isinstance(obj, int) else obj["spec"]["size"]))
+
+
+REJECTING: dict[str, dict[str, Any]] = {
+    "an index over conversions": {"convert": size_of, "indexers": {"size": size_index}},
+    "an index over objects": {"indexers": {"size": size_index}},
+    "a transform": {"transform": without_odd},
+    "a transform of followed namespaces": {"transform": without_odd, "namespaces": ["default"]},
+}
+
+
+class Finalized:
+    """A reconciler with a cleanup, which records the sizes that both have seen."""
+
+    def __init__(self) -> None:
+        self.reconciled = list[object]()
+        self.cleaned = list[object]()
+
+    async def reconcile(self, key: ObjectKey, ctx: ReconcileContext) -> None:
+        self.reconciled.append(None if ctx.obj is None else ctx.obj["spec"]["size"])
+
+    async def cleanup(self, key: ObjectKey, ctx: ReconcileContext) -> None:
+        assert ctx.obj is not None
+        assert ctx.obj.deletion_timestamp is not None
+        self.cleaned.append(ctx.obj["spec"]["size"])
+
+
+@pytest.mark.parametrize("informer", REJECTING.values(), ids=REJECTING)
+@pytest.mark.parametrize("restart", [False, True], ids=["while running", "over a restart"])
+def test_a_cleanup_is_never_skipped_for_an_object_that_stops_fitting(
+    informer: dict[str, Any], restart: bool
+) -> None:
+    cluster, it = make_status_cluster(a=1), Finalized()
+
+    async def main() -> None:
+        def controller() -> Any:
+            return sized_foos(
+                cluster, it.reconcile, informer=informer, finalizer=OURS, cleanup=it.cleanup
+            )
+
+        async with controller() as running:
+            await asyncio.sleep(5)
+            if not restart:
+                update_foo(cluster, "a", size="x")
+                await asyncio.sleep(5)
+                cluster.delete(FOOS, "a")
+                await asyncio.sleep(60)
+                assert running.health.failing == ()
+        if restart:
+            update_foo(cluster, "a", size="x")
+            cluster.delete(FOOS, "a")
+            async with controller() as running:
+                await asyncio.sleep(60)
+                assert running.health.failing == ()
+
+    run_simulated(main)
+    assert it.reconciled[0] == 1
+    assert "x" not in it.reconciled
+    assert it.cleaned == ["x"]
+    assert not list(cluster.objects(FOOS))
+
+
+@pytest.mark.parametrize("informer", REJECTING.values(), ids=REJECTING)
+@pytest.mark.parametrize("finalizer", [None, OURS])
+@pytest.mark.parametrize("size", [1, "x"], ids=["stops fitting", "never fitted"])
+def test_a_version_that_the_informer_rejects_is_a_failed_run(
+    informer: dict[str, Any], finalizer: str | None, size: object
+) -> None:
+    cluster, it = make_status_cluster(a=size), Finalized()
+    cluster.add_resource(EVENTS)
+    options = {"finalizer": finalizer, "cleanup": it.cleanup} if finalizer else {}
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        async with (
+            EventRecorder(source.api(EVENTS), controller="example.com/it") as events,
+            sized_foos(
+                cluster,
+                it.reconcile,
+                informer=informer,
+                events=events,
+                failure_condition="Fits",
+                **options,
+            ) as controller,
+        ):
+            await asyncio.sleep(5)
+            update_foo(cluster, "a", size="y")
+            await asyncio.sleep(120)
+            failing = controller.failing(key("a"))
+            assert failing is not None
+            assert "invalid literal for int() with base 10: 'y'" in failing.error
+            (condition,) = conditions_of(cluster, "a")
+            assert (condition["status"], condition["observedGeneration"]) == ("False", 2)
+            assert failing.error.partition(":")[0] in condition["message"]
+            version = cluster.get(FOOS, "a")["metadata"]["resourceVersion"]
+            await asyncio.sleep(3600)
+            assert cluster.get(FOOS, "a")["metadata"]["resourceVersion"] == version
+            update_foo(cluster, "a", size=3)
+            await asyncio.sleep(5)
+            assert controller.failing(key("a")) is None
+            assert conditions_of(cluster, "a")[0]["status"] == "True"
+
+    run_simulated(main)
+    assert 3 in it.reconciled
+    assert not {"x", "y"} & set(it.reconciled)
+    assert {each["type"] for each in cluster.objects(EVENTS)} == {"Warning"}
