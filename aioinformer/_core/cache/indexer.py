@@ -152,6 +152,10 @@ class Indexer:
         # The deletion of an object that was always rejected matters, too: it clears ``rejected``.
         return key in self.state.objects or key in self.rejected
 
+    def rejection(self, key: ObjectKey) -> Exception | None:
+        """Return the error of the newest version of this key, if that was rejected."""
+        return self.rejected.get(key)
+
     def holds(self, obj: KubeObject) -> bool:
         """Return True if this object, by uid, is still cached in any version."""
         cached = self.state.objects.get(obj.key)

@@ -299,6 +299,10 @@ class PartitionedIndexer:
             merged.update(part.rejected)
         return merged
 
+    def rejection(self, key: ObjectKey) -> Exception | None:
+        part = self.state.parts.get(key.namespace)
+        return None if part is None else part.rejection(key)
+
     def holds(self, obj: KubeObject) -> bool:
         part = self.state.parts.get(obj.key.namespace)
         return part is not None and part.holds(obj)

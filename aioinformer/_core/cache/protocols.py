@@ -110,6 +110,10 @@ class ObjectCache(Protocol):
         """Errors by key of the objects whose newest version was rejected."""
         ...
 
+    def rejection(self, key: ObjectKey) -> Exception | None:
+        """Return the error of the newest version of this key, if that was rejected."""
+        ...
+
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append its events. Returns the error that rejected the object."""
         ...

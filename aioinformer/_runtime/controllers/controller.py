@@ -218,7 +218,7 @@ class Controller:
         informer = self.informer
         self._errors = ReconcileErrors(informer.name, options)
         warnings = WarningEvents(informer, options.events)
-        function, cleanup_function = compile_functions(reconcile, options)
+        function, cleanup_function = compile_functions(reconcile, options, informer.rejection)
         self._functions = [each for each in (function, cleanup_function) if each is not None]
         gate = self._gate = _make_gate(informer)
         program = finalized(function, cleanup_function, informer, warnings, options, gate)
@@ -234,7 +234,14 @@ class Controller:
         informer, enqueue = self.informer, self._workers.enqueue
         own = InternalHandler(ObjectTrigger(informer.name, enqueue, self._gate))
         self._add_source(
-            TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
+            TriggerSource(
+                informer,
+                own,
+                options.filter,
+                options.resync,
+                coalesce=True,
+                on_rejected=self._workers.enqueue_rejected,
+            )
         )
         if options.finalizer is not None and options.filter is not None:
             deletions = InternalHandler(DeletionTrigger(informer.name, enqueue, self._gate))

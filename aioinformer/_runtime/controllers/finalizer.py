@@ -28,7 +28,7 @@ from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.controllers.health import WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
-from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext, writes_of
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileFunction
 from aioinformer._runtime.controllers.triggers import Enqueue
 from aioinformer._runtime.informer.informer import SharedInformer
@@ -91,6 +91,8 @@ class FinalizedReconcile:
             CleanupFailed: the cleanup raised a ``PermanentError``.
             Exception: an exception of the program's function.
         """
+        if self._informer.rejection(key) is not None:
+            return await self._finish_rejected(key, ctx)
         obj = self._informer.stored(key)
         if obj is not None and next_step(obj, self._finalizer) == "add":
             obj = await self._add(obj)
@@ -107,11 +109,26 @@ class FinalizedReconcile:
             case "ignore":
                 return None
 
+    async def _finish_rejected(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        """Clean up an object whose newest version isn't cached, if it is being deleted. Otherwise
+        the reconciler raises the error of the rejection.
+        """
+        obj = await writes_of(ctx).newest()
+        if obj is None:  # the cache doesn't show the deletion yet
+            return Result(requeue=True)
+        match next_step(obj, self._finalizer):
+            case "cleanup":
+                return await self._clean_up(obj, key, ctx)
+            case "ignore":
+                return None
+            case _:
+                return await self._reconcile(key, ctx)
+
     async def _add(self, obj: KubeObject) -> KubeObject | None:
         """Add the entry, and return the object as the cache shows it afterwards."""
         written = await self._change(obj, adding_patch)
         if written is not None:
-            await self._informer.wait_for(written, timeout=CACHE_TIMEOUT)
+            await self._informer.reader.wait_for(written, CACHE_TIMEOUT)
         return self._informer.stored(obj.key)
 
     async def _clean_up(

@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeAlias
 
 from aioinformer._core.controllers.reconcile import FailingKey
 from aioinformer._core.instrumentation import QueueStatistics
-from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, call_hook
-from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error, lasting_text
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.blocking import describe_blocking
@@ -160,8 +160,16 @@ class WarningEvents:
     informer: SharedInformer[Any]
     recorder: EventRecorder | None
 
-    def record(self, key: ObjectKey, reason: str, error: Exception, *, action: str) -> None:
-        """Record a Warning, if the object is cached and there is a recorder."""
-        obj = self.informer.stored(key)
+    def record(
+        self,
+        key: ObjectKey,
+        reason: str,
+        error: Exception,
+        *,
+        action: str,
+        obj: KubeObject | None = None,
+    ) -> None:
+        """Record a Warning on ``obj`` or the cached object, if there is one and a recorder."""
+        obj = obj or self.informer.stored(key)
         if self.recorder is not None and obj is not None:
-            self.recorder.record(obj, "Warning", reason, describe_error(error), action=action)
+            self.recorder.record(obj, "Warning", reason, lasting_text(error), action=action)

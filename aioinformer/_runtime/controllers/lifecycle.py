@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 
-from aioinformer._core.objects.kube_object import Event
+from aioinformer._core.objects.kube_object import Event, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.controllers.health import ControllerState
@@ -53,6 +53,8 @@ class TriggerSource:
     coalesce: bool = False
     """True if pending events of one object may be merged. Not for children, whose owner would not
     be reconciled if a child was added and deleted meanwhile: the informer waits for the trigger."""
+    on_rejected: Callable[[ObjectKey], None] | None = None
+    """Called with the keys of objects whose newest version the informer rejects."""
 
     def register(self, name: str) -> Registration:
         """Register the trigger with the informer."""
@@ -84,6 +86,7 @@ class ControllerRun:
         self._shutdown_timeout = options.shutdown_timeout
         self._supervisor = Supervisor(f"controller {options.name}")
         self._registrations: dict[Registration, SharedInformer[Any]] = {}
+        self._end_observing: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -124,6 +127,9 @@ class ControllerRun:
         try:
             for source in sources:
                 self._registrations[source.register(f"controller {self._name}")] = source.informer
+                if source.on_rejected is not None:
+                    end = source.informer.observe_rejections(source.on_rejected)
+                    self._end_observing.append(end)
             unstarted = await self._find_unstarted()
             if not unstarted:
                 await self._supervisor.enter(
@@ -153,8 +159,7 @@ class ControllerRun:
 
     def _reset(self) -> None:
         """Remove the triggers, so that the run can be entered once more."""
-        for each in list(self._registrations):
-            each.remove()
+        self._remove_triggers()
         self._registrations.clear()
         self.loop = None
 
@@ -208,8 +213,14 @@ class ControllerRun:
         """Remove the triggers, and start no more runs."""
         self._workers.halt()
         self.synced.set()  # wakes wait_synced(), which raises then
+        self._remove_triggers()
+
+    def _remove_triggers(self) -> None:
         for each in list(self._registrations):
             each.remove()
+        for end in self._end_observing:
+            end()
+        self._end_observing.clear()
 
     async def _drain_runs(self) -> tuple[str, ...]:
         """Wait for runs to finish. Return the names of those that didn't in time."""

@@ -50,7 +50,8 @@ class _OwnWrite:
     written_at: float
 
     async def wait(self) -> None:
-        """Wait until the cache shows this write or a later state.
+        """Wait until the cache shows this write or a later state, whether it fits ``convert=`` or
+        not.
 
         Raises:
             NotComparable: the versions of the server are no numbers.
@@ -58,7 +59,7 @@ class _OwnWrite:
         """
         if not self.resource_version:
             shown = Condition(self._is_deleted, f"deletion of {self.uid}", reads_content=False)
-            await self.informer.wait_until(self.key, shown)
+            await self.informer.reader.wait_until(self.key, shown)
             return
         metadata = {
             "name": self.key.name,
@@ -66,7 +67,7 @@ class _OwnWrite:
             "uid": self.uid,
             "resourceVersion": self.resource_version,
         }
-        await self.informer.wait_for({"metadata": metadata})
+        await self.informer.reader.wait_for({"metadata": metadata})
 
     def _is_deleted(self, cached: KubeObject | None) -> bool:
         """Return True for a state after the deletion. An object with finalizers remains, with a

@@ -87,7 +87,8 @@ class ReconcileContext:
     @property
     def obj(self) -> KubeObject | None:
         """The object of the key as the cache stores it now, without ``convert=``; ``None`` if it
-        was deleted.
+        was deleted. For the cleanup of an object whose newest version the cache has rejected, the
+        object as the server has it.
         """
         return self._run_writes.obj
 
@@ -314,3 +315,8 @@ class ReconcileContext:
 
     def __repr__(self) -> str:
         return f"<ReconcileContext {self._run}>"
+
+
+def writes_of(ctx: ReconcileContext) -> RunWrites:
+    """Return the own object and the writes of a run, for the parts of a controller."""
+    return ctx._run_writes  # pyright: ignore[reportPrivateUsage]  # in the module of the class

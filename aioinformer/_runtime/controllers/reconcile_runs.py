@@ -22,6 +22,7 @@ from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.delivery.thread_pool import HandlerThreads
+from aioinformer._runtime.reporting.error_copy import copy_to_raise
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
 from aioinformer._runtime.tasks.blocking import time_steps
@@ -60,9 +61,19 @@ class ReconcileFunction:
     """A reconciler or a cleanup of the program, checked, and called in the loop or in a thread."""
 
     def __init__(
-        self, function: Reconcile | BlockingReconcile, options: ControllerOptions, *, what: str
+        self,
+        function: Reconcile | BlockingReconcile,
+        options: ControllerOptions,
+        *,
+        what: str,
+        rejection: Callable[[ObjectKey], Exception | None] = lambda _: None,
     ) -> None:
-        """Check the function. Raises a ``TypeError`` that names it as ``what``."""
+        """Check the function. Raises a ``TypeError`` that names it as ``what``.
+
+        ``rejection`` returns the error for which the cache lacks the newest state of an object: the
+        function would decide by an older one.
+        """
+        self._rejection = rejection
         if isinstance(function, type) or not callable(function):
             raise TypeError(
                 f"{what} must be an async function of a key and a context, not {function!r}"
@@ -89,8 +100,10 @@ class ReconcileFunction:
 
         Raises:
             TypeError: the function returned something else than a ``Result`` or ``None``.
-            Exception: an exception of the function.
+            Exception: an exception of the function, or that of ``rejection``.
         """
+        if (rejection := self._rejection(key)) is not None:
+            raise copy_to_raise(rejection)
         result = await self._function(key, ctx)
         if not _is_result(result):
             raise TypeError(f"{self.name} must return a Result or None, not {result!r}")
@@ -111,12 +124,17 @@ class ReconcileFunction:
 
 
 def compile_functions(
-    reconcile: Reconcile | BlockingReconcile, options: ControllerOptions
+    reconcile: Reconcile | BlockingReconcile,
+    options: ControllerOptions,
+    rejection: Callable[[ObjectKey], Exception | None] = lambda _: None,
 ) -> tuple[ReconcileFunction, ReconcileFunction | None]:
-    """Return the checked reconciler and cleanup; raise a ``TypeError`` if one is unusable."""
+    """Return the checked reconciler and cleanup; raise a ``TypeError`` if one is unusable.
+
+    ``rejection`` is for the reconciler alone: a cleanup is never skipped.
+    """
     cleanup = options.cleanup
     return (
-        ReconcileFunction(reconcile, options, what="reconcile"),
+        ReconcileFunction(reconcile, options, what="reconcile", rejection=rejection),
         None if cleanup is None else ReconcileFunction(cleanup, options, what="cleanup"),
     )
 

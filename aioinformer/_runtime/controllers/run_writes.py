@@ -96,6 +96,8 @@ class RunWrites:
         """The last state of the own object that this run wrote."""
         self._unbroken = True
         """True while no other program can have written the own object since the run began."""
+        self._read: KubeObject | None = None
+        """The own object as it was read from the server."""
 
     # -- WriteRecorder -------------------------------------------------------------------------
 
@@ -122,8 +124,41 @@ class RunWrites:
 
     @property
     def obj(self) -> KubeObject | None:
-        """The cached object of the key; ``None`` if there is none."""
-        return self._target.informer.stored(self._key)
+        """The cached object of the key; ``None`` if there is none. After ``newest``, the server's
+        object, if the cache has rejected that.
+        """
+        informer = self._target.informer
+        rejected = self._read is not None and informer.rejection(self._key) is not None
+        return self._read if rejected else informer.stored(self._key)
+
+    async def newest(self) -> KubeObject | None:
+        """Return the newest known state of the own object, with its status; ``None`` if there is
+        none.
+
+        It is read from the server if the cache doesn't have it: the informer keeps no status, or
+        has rejected the newest version. What a write compares with an older or a partial state
+        would remove what other programs have written.
+
+        Raises:
+            FetchError: the object couldn't be read.
+            UsageError: there is no client to read with.
+        """
+        informer, own = self._target.informer, self._newest
+        rejected = informer.rejection(self._key) is not None
+        known = self._current()
+        if not rejected and (known is None or known is own or informer.keeps_bodies):
+            return known
+        read = self._read
+        if read is None or (known and is_older(read.resource_version, known.resource_version)):
+            try:
+                read = self._read = await self.own_writer.get(self._key)
+            except NotFound:
+                return None
+        if rejected:
+            self._observed = read
+        elif known is not None and read.uid != known.uid:  # created again meanwhile
+            return None
+        return read
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
         """Return a writer whose writes the next run of this key waits for."""
@@ -136,7 +171,7 @@ class RunWrites:
         """Change the status of the own object; send nothing if nothing changes."""
         informer = self._target.informer
         informer.check_bytes("patch_status() compares the status with")
-        current = self._current()
+        current = await self._newest_or_raise()
         plain: dict[str, Any] = msgspec.to_builtins(dict(status), enc_hook=_to_plain)
         patch = reduce_merge_patch(current, {"status": plain})
         if not patch:
@@ -180,7 +215,7 @@ class RunWrites:
         """Set a condition of the own object, and further fields of its status, in one patch."""
         informer = self._target.informer
         informer.check_bytes("set_condition() compares the status with")
-        current, observed = self._current(), self._observed
+        current, observed = await self._newest_or_raise(), self._observed
         found: Mapping[str, Any] = current.get("status") or {}
         generation = None if observed is None else observed["metadata"].get("generation")
         conditions = set_condition(
@@ -221,20 +256,24 @@ class RunWrites:
         """A logger that names the controller and the key."""
         return KeyLogger(self._target.name, self._key)
 
-    def _current(self) -> KubeObject:
-        """Return the newest known state of the own object."""
-        cached, newest = self._owner(), self._newest
-        if newest is None or newest.uid != cached.uid:
+    def _current(self) -> KubeObject | None:
+        """Return the cached object or what this run has written, whichever is newer."""
+        cached, newest = self.obj, self._newest
+        if cached is None or newest is None or newest.uid != cached.uid:
             return cached
         return newest if is_older(cached.resource_version, newest.resource_version) else cached
 
+    async def _newest_or_raise(self) -> KubeObject:
+        return self._existing(await self.newest())
+
     def _owner(self) -> KubeObject:
         """Return the cached object of the key, or raise ``NotCached``."""
-        informer = self._target.informer
-        owner = informer.stored(self._key)
-        if owner is None:
-            raise NotCached(informer.resource, self._key)
-        return owner
+        return self._existing(self.obj)
+
+    def _existing(self, obj: KubeObject | None) -> KubeObject:
+        if obj is None:
+            raise NotCached(self._target.informer.resource, self._key)
+        return obj
 
     # -- owned objects -------------------------------------------------------------------------
 

@@ -31,10 +31,16 @@ from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import (
     CacheWaitTimeout,
+    FetchError,
+    IndexFailed,
+    ModelMismatch,
+    ObjectDecodeError,
     PermanentError,
     QueueShutDown,
     ReconcileTimeout,
     TemporaryError,
+    TransformFailed,
+    UsageError,
 )
 
 log = logging.getLogger("aioinformer.controller")
@@ -44,6 +50,10 @@ RETRY = Reason("retry")
 
 REPEATING_CAUSES = ("resync", "requeue", "retry")
 """The causes that are no change. After a ``PermanentError`` they start no run."""
+
+UNFIT = (ModelMismatch, TransformFailed, IndexFailed, ObjectDecodeError)
+"""The errors for an object that doesn't fit the functions of its informer. They are shown as Events
+too: the author of the object may read neither the log nor the health."""
 
 
 class _RecordingLimiter:
@@ -114,6 +124,11 @@ class Workers:
         if self._gate is None or self._gate.may_request(key):
             self.enqueue(key, reason, priority)
 
+    def enqueue_rejected(self, key: ObjectKey) -> None:
+        """Request a run of ``key``, whose newest version the informer rejects without an event."""
+        reason = Reason("updated", self._write_target.informer.name)
+        self.enqueue_affected(key, reason, Priority.NORMAL)
+
     def halt(self) -> None:
         """Start no more runs. Requests from now on are only counted."""
         self.queue.shut_down(drop=True)
@@ -175,10 +190,11 @@ class Workers:
         began = clock()
         try:
             await self._own_writes.wait(key)
-        except CacheWaitTimeout as error:
+        except Exception as error:  # noqa: BLE001 - one key must not end the controller
             if not self.halted:
                 self._retry(key, error, Priority.NORMAL)
-                self._errors.record_run("cache_timeout", clock() - began)
+                waited = isinstance(error, CacheWaitTimeout)
+                self._errors.record_run("cache_timeout" if waited else "error", clock() - began)
             return
         # Reasons that arrive from now on belong to the next run.
         reasons, priority = self.pending.take(key, began)
@@ -200,6 +216,8 @@ class Workers:
             failure = error
         if self._condition is not None:
             failure = await self._show_condition(self._condition, writes, failure)
+        if isinstance(failure, UNFIT):
+            await self._warn_unfit(writes, failure)
         if failure is None:
             outcome = self._on_success(key, result or Result(), priority)
         else:
@@ -253,6 +271,16 @@ class Workers:
                 *(self._name, run.key, describe_error(error)),
             )
         return failure
+
+    async def _warn_unfit(self, run: RunWrites, failure: Exception) -> None:
+        """Record an Event on an object that doesn't fit, even if the cache doesn't have it."""
+        if self._warnings.recorder is None:
+            return
+        try:
+            obj = await run.newest()
+        except (FetchError, UsageError):
+            obj = run.obj
+        self._warnings.record(run.key, type(failure).__name__, failure, action="Reconcile", obj=obj)
 
     def _on_failure(self, key: ObjectKey, error: Exception, priority: Priority) -> str:
         """Handle a run that has failed. Return the name of its result."""

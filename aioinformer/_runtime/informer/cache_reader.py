@@ -40,7 +40,9 @@ MAX_NAMED = 5
 
 
 class CacheReader(Generic[T]):
-    """Waits for one informer's cache. ``SharedInformer`` documents each method."""
+    """Waits for one informer's cache. ``SharedInformer`` documents each method, and converts the
+    objects that these return as they are stored.
+    """
 
     def __init__(
         self,
@@ -90,20 +92,22 @@ class CacheReader(Generic[T]):
         finally:
             build.abandon()
 
-    async def wait_for(self, obj: Mapping[str, Any], timeout: float | None) -> T | None:
+    async def wait_for(
+        self, obj: Mapping[str, Any], timeout: float | None = None
+    ) -> KubeObject | None:
         written = ObjectVersion.of(obj)
         self._check_own_object(obj, written)
-        return await self._wait_for_object(
-            timeout, str(written), lambda: self._pump.waiters.wait_for_version(written)
+        return await self.run_with_timeout(
+            timeout, lambda: str(written), lambda: self._pump.waiters.wait_for_version(written)
         )
 
     async def wait_until(
-        self, key: ObjectKey, predicate: ObjectTest[T], timeout: float | None
-    ) -> T | None:
+        self, key: ObjectKey, predicate: ObjectTest[T], timeout: float | None = None
+    ) -> KubeObject | None:
         test = self._test_of(predicate, "wait_until")
-        return await self._wait_for_object(
+        return await self.run_with_timeout(
             timeout,
-            f"{key} in a state that passes {_text_of(predicate)}",
+            lambda: f"{key} in a state that passes {_text_of(predicate)}",
             lambda: self._pump.waiters.wait_for_predicate(key, test),
         )
 
@@ -147,15 +151,7 @@ class CacheReader(Generic[T]):
             return lambda obj: obj is not None and test(obj)
         if not callable(predicate):
             raise TypeError(f"{role} needs a function or a condition, not {predicate!r}")
-        return lambda obj: predicate(self._convert(obj))
-
-    async def _wait_for_object(
-        self,
-        timeout: float | None,
-        description: str,
-        wait: Callable[[], Awaitable[KubeObject | None]],
-    ) -> T | None:
-        return self._convert(await self.run_with_timeout(timeout, lambda: description, wait))
+        return lambda obj: predicate(self.convert(obj))
 
     async def run_with_timeout(
         self,
@@ -178,7 +174,8 @@ class CacheReader(Generic[T]):
             # refers to this frame.
             del limit
 
-    def _convert(self, obj: KubeObject | None) -> T | None:
+    def convert(self, obj: KubeObject | None) -> T | None:
+        """Return an object as programs see it; raise ``ModelMismatch`` if ``convert=`` does."""
         found: Any = obj
         converted: T | None = found
         return converted if obj is None or self._view is None else self._view.convert(obj)

@@ -112,7 +112,7 @@ class SharedInformer(Generic[T]):
         self.group_shards = self._pipeline.group_shards  # None without ``shard=group``
         self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
         self.report_blocking = options.report_blocking  # for controllers of this informer
-        self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
+        self._listeners, self.reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
         self.lister = Lister[T](indexer, self.resource, namespace=namespace, start_scan=start_scan)
@@ -251,7 +251,7 @@ class SharedInformer(Generic[T]):
         await self.wait_synced(timeout)
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
         async with self._listeners.make_stream(self, options, replay=False) as events:
-            yield self._reader.snapshot(), events  # entering the stream has not waited
+            yield self.reader.snapshot(), events  # entering the stream has not waited
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
@@ -274,7 +274,7 @@ class SharedInformer(Generic[T]):
         Raises:
             SyncTimeout: not synced within that time; the error says why.
         """
-        await self._reader.wait_synced(timeout)
+        await self.reader.wait_synced(timeout)
 
     def check_bytes(self, what: str) -> None:
         """Raise ``UsageError``, which names ``what``, if ``model=`` keeps no JSON of objects."""
@@ -284,6 +284,22 @@ class SharedInformer(Generic[T]):
     def stored(self, key: ObjectKey) -> KubeObject | None:
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
+
+    def rejection(self, key: ObjectKey) -> Exception | None:
+        """Return the error for which the cache lacks the newest version of an object, if it does:
+        its ``transform=`` or an index function raised.
+        """
+        return self._indexer.rejection(key)
+
+    def observe_rejections(self, observer: Callable[[ObjectKey], None]) -> Callable[[], None]:
+        """Call ``observer`` with the key of each object whose newest version is rejected, now and
+        from now on. Return the function that ends this.
+        """
+        observers = self._pipeline.pump.rejection_observers
+        observers[observer] = None
+        for key in list(self._indexer.rejected):
+            observer(key)
+        return lambda: observers.pop(observer, None)
 
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
@@ -295,7 +311,7 @@ class SharedInformer(Generic[T]):
             IndexFailed: the function raised. The index doesn't exist, and nothing else changed.
             UsageError: the name is taken by another function, or it reads JSON that isn't kept.
         """
-        await self._reader.add_index(name, function)
+        await self.reader.add_index(name, function)
 
     async def wait_for(self, obj: Mapping[str, Any], *, timeout: float | None = None) -> T | None:
         """Wait until the cache shows a written object: ``await pods.wait_for(answer, timeout=5)``.
@@ -316,7 +332,7 @@ class SharedInformer(Generic[T]):
             ModelMismatch: ``convert=`` raised at the cached object.
             UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer.
         """
-        return await self._reader.wait_for(obj, timeout)
+        return self.reader.convert(await self.reader.wait_for(obj, timeout))
 
     async def wait_until(
         self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
@@ -341,7 +357,8 @@ class SharedInformer(Generic[T]):
             TypeError: the predicate is async, or no function.
             UsageError: as for ``lister.get``; or it reads JSON, which ``model=`` doesn't keep.
         """
-        return await self._reader.wait_until(self.lister.key(key), predicate, timeout)
+        found = await self.reader.wait_until(self.lister.key(key), predicate, timeout)
+        return self.reader.convert(found)
 
     async def wait_until_all(
         self,
@@ -370,7 +387,7 @@ class SharedInformer(Generic[T]):
         from aioinformer._core.cache.query import Query  # rarely needed
 
         query = Query.of(namespace=namespace, labels=labels, fields=fields, view=self._view)
-        return await self._reader.wait_until_all(predicate, query, at_least, timeout)
+        return await self.reader.wait_until_all(predicate, query, at_least, timeout)
 
     async def verify(
         self, *, contents: bool = True, repair: bool = False, timeout: float | None = None

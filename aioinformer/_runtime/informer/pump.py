@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from weakref import WeakMethod
 
@@ -73,6 +73,8 @@ class Pump:
         self.waiters = CacheWaiters(indexer, name)
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
+        self.rejection_observers: dict[Callable[[ObjectKey], None], None] = {}
+        """Called with the key of each object whose newest version was rejected."""
         self.observer: ChangeObserver | None = None
         """Receives all changes: the checkpointer of a cache file."""
         self._name = name
@@ -269,6 +271,7 @@ class Pump:
             self.waiters.notify(events)
         if rejected:
             self._report_rejected(rejected)
+            self._notify_rejected(rejected)
         if confirmed:
             self.update_synced()
         return replaced
@@ -325,6 +328,10 @@ class Pump:
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
+        for number, key in enumerate(replacement.rejected, 1):
+            self._notify_rejected((key,))
+            if not number % ITEMS_PER_STEP:
+                await time_slice.maybe_yield()
         count = len(self._indexer.state.objects)
         if replacement.rejected and not count:
             log.warning(
@@ -402,6 +409,11 @@ class Pump:
                 self.on_rejected(error)
             without_traceback(error)  # its frames would keep removed objects alive
             break
+
+    def _notify_rejected(self, keys: Iterable[ObjectKey]) -> None:
+        for observer in tuple(self.rejection_observers):
+            for key in keys:
+                observer(key)
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"

@@ -30,6 +30,13 @@ def copy_error(error: E) -> E:
     return _copy(error, seen=set())
 
 
+def copy_to_raise(error: E) -> E:
+    """Return a copy of a remembered error, which remains without the traceback of the raise. It is
+    ``error`` itself if it can't be copied.
+    """
+    return _copy(error, seen=set())
+
+
 def _copy(error: E, seen: set[int]) -> E:
     """Copy an error whose causes are not in ``seen``: a cause may be its own cause."""
     seen.add(id(error))

@@ -13,3 +13,11 @@ def error_text(error: BaseException) -> str:
 
 def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error_text(error)}"
+
+
+def lasting_text(error: BaseException) -> str:
+    """Describe an error without the resourceVersion of its object, for a text that is written to
+    the server: the write may give the object another version, and so would have another text.
+    """
+    version = getattr(error, "resource_version", "")
+    return describe_error(error).replace(f" at resourceVersion {version}:", ":")

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.writing.status_conditions import ConditionStatus
-from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.reporting.error_texts import lasting_text
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import (
     CleanupFailed,
@@ -60,9 +60,8 @@ class ConditionWriter(Protocol):
         """The key that was reconciled."""
         ...
 
-    @property
-    def obj(self) -> KubeObject | None:
-        """The cached object; ``None`` if there is none."""
+    async def newest(self) -> KubeObject | None:
+        """Return the object with its status; ``None`` if there is none."""
         ...
 
     @property
@@ -97,13 +96,13 @@ class FailureCondition:
     async def show_success(self, run: ConditionWriter) -> None:
         """Set the condition to True, unless the object is absent or being deleted."""
         self._written_at.pop(run.key, None)
-        obj = run.obj
+        obj = await run.newest()
         if obj is not None and obj.deletion_timestamp is None:
             await self._write(run, obj, status=True, reason=SUCCESS_REASON, message="")
 
     async def show_failure(self, run: ConditionWriter, error: Exception, now: float) -> None:
         """Set the condition to False, with reason and message, at a monotonic time ``now``."""
-        obj = run.obj
+        obj = await run.newest()
         if obj is None:
             self._written_at.pop(run.key, None)
             return
@@ -182,7 +181,7 @@ def _message_of(error: Exception) -> str:
     if isinstance(error, CleanupFailed) and error.__cause__ is not None:
         error = cast("Exception", error.__cause__)
     if isinstance(error, InformerError):
-        return one_line(describe_error(error), MAX_MESSAGE)
+        return one_line(lasting_text(error), MAX_MESSAGE)
     return f"{type(error).__name__}: the log of the controller has the text of this error"
 
 
