@@ -332,13 +332,14 @@ class Client:
 
         The returned resource has another version than ``resource`` if the server serves only that
         one. The server is asked unless it has answered the same question in the last two seconds,
-        because many informers may ask at once. Of several API servers, one may still answer from
-        before the last change: an absence is certain if a second answer some seconds later
-        confirms it.
+        because many informers may ask at once. An absence is proven by the list of all groups
+        (``/apis``, or ``/api``), never by a 404, which a proxy may have sent. Of several API
+        servers, one may still answer from before the last change: an absence is certain if a
+        second answer some seconds later confirms it.
 
         Raises:
-            FetchError: the server gave no answer, or an error (401, 403, 5xx) instead of discovery
-                documents, or an aggregated API doesn't answer (phase ``discovery``).
+            FetchError: the server gave no answer, or an error (401, 403, 404, 5xx) instead of the
+                list of groups, or an aggregated API doesn't answer (phase ``discovery``).
             NotRunning: the client is not open.
         """
         return await self._discovery.served(resource)

@@ -20,6 +20,8 @@ PLAIN_404 = Status(404, "", read_recording("53-cr-list-after-crd-is-deleted").bo
 INGRESS_404 = Status(404, "", "default backend - 404")
 """The response of an ingress to an unknown path."""
 
+STATUS_404 = Status(404, "NotFound", "the server could not find the requested resource")
+
 
 class DocumentServer:
     """A server with a body or an error per path. Any other path gets a plain 404."""

@@ -164,29 +164,38 @@ class DiscoveryFetcher:
     async def served(self, resource: Resource) -> Resource | None:
         """Return the resource as it is served now, perhaps in another version, or ``None``.
 
-        This takes one request if the version has not changed.
+        This takes one request if the version has not changed. Only a list of all groups, ``/apis``
+        or ``/api``, proves an absence: anything that stands before the API server may answer 404.
 
         Raises:
-            FetchError: a request failed (phase ``discovery``).
+            FetchError: a request failed, or the documents don't show if the resource is served
+                (phase ``discovery``).
         """
+        missing: NotFound | None = None
+        same_version: tuple[ServedResource, ...] = ()
         try:
             same_version = await self._fetch_version(resource.api_version)
-        except NotFound:
-            same_version = ()
-        return _find_resource(same_version, resource) or await self._find_in_other_version(resource)
+        except NotFound as error:
+            missing = error
+        return _find_resource(same_version, resource) or await self._find_in_other_version(
+            resource, missing
+        )
 
-    async def _find_in_other_version(self, resource: Resource) -> Resource | None:
-        """Return the resource in another version of its group.
+    async def _find_in_other_version(
+        self, resource: Resource, missing: NotFound | None
+    ) -> Resource | None:
+        """Return the resource in another version of its group; ``None`` if it is proven absent.
 
-        The list of all groups confirms the absence, because a proxy may have sent the first 404.
+        ``missing`` is the 404 of its own version, if there was one.
         """
         root = "/apis" if resource.group else "/api"
         try:
             document = await self._fetch(root, AGGREGATED_ACCEPT)
         except (NotFound, Forbidden) as error:
-            return await self._find_in_versions(
-                await self._fetch_group_versions(resource.group, error), resource
-            )
+            found = await self._find_without_list(resource)
+            if found is None:
+                raise _unclear_error(resource, error) from error
+            return found
         found = await _parse_document(
             parse_aggregated_resources, document, self._describe_document(root)
         )
@@ -198,7 +207,7 @@ class DiscoveryFetcher:
                     parse_core_versions, document, self._describe_document(root)
                 )
             )
-            return await self._find_in_versions(listed, resource)
+            return await self._find_in_versions(listed, resource, missing)
         other = _find_resource(found.served, resource)
         stale = [each for each in found.stale if each.rpartition("/")[0] == resource.group]
         if other is None and stale:
@@ -206,34 +215,39 @@ class DiscoveryFetcher:
             raise FetchError(text, phase="discovery")
         return other
 
-    async def _fetch_group_versions(self, group: str, error: NotFound | Forbidden) -> Iterable[str]:
-        """Return the versions of a group of a server that doesn't list its groups."""
-        path = f"/apis/{group}" if group else "/api"
+    async def _find_without_list(self, resource: Resource) -> Resource | None:
+        """Return the resource in another version on a server that doesn't list its groups."""
+        if not resource.group:
+            return None
+        path = f"/apis/{resource.group}"
         try:
-            if group:
-                document = await self._fetch(path, LEGACY_ACCEPT)
-                return await _parse_document(
-                    parse_group_versions, document, self._describe_document(path)
-                )
-        except NotFound as missing:
-            error = missing
-        if isinstance(error, Forbidden) or not _is_from_api_server(error):
-            text = f"can't find out if the server has {path}: {error}"
-            raise ProtocolError(text, phase="discovery") from error
-        return ()
+            document = await self._fetch(path, LEGACY_ACCEPT)
+            versions = await _parse_document(
+                parse_group_versions, document, self._describe_document(path)
+            )
+            return await self._find_in_versions(versions, resource, None)
+        except NotFound:
+            return None
 
     async def _find_in_versions(
-        self, versions: Iterable[str], resource: Resource
+        self, versions: Iterable[str], resource: Resource, missing: NotFound | None
     ) -> Resource | None:
+        contradiction: NotFound | None = None
         for each in versions:
-            if each.rpartition("/")[0] != resource.group or each == resource.api_version:
+            if each.rpartition("/")[0] != resource.group:
+                continue
+            if each == resource.api_version:
+                contradiction = missing
                 continue
             try:
                 found = _find_resource(await self._fetch_version(each), resource)
-            except NotFound:
+            except NotFound as error:
+                contradiction = error
                 continue
             if found is not None:
                 return found
+        if contradiction is not None:  # the list has a version whose document is a 404
+            raise _unclear_error(resource, contradiction) from contradiction
         return None
 
     def __repr__(self) -> str:
@@ -263,9 +277,13 @@ def _group_and_plural(resource: Resource) -> tuple[str, str]:
     return resource.group, resource.plural
 
 
-def _is_from_api_server(error: NotFound) -> bool:
-    """Return True if an API server has sent this 404, and not a proxy.
+def _unclear_error(resource: Resource, error: FetchError) -> ProtocolError:
+    path = f"/apis/{resource.group}" if resource.group else "/api"
+    return ProtocolError(f"can't find out if the server has {path}: {error}", phase="discovery")
 
-    An API server sends a Status, or the text of Go's HTTP library.
+
+def _is_from_api_server(error: NotFound) -> bool:
+    """Return True if an API server may have sent this 404: a Status, or the text of Go's HTTP
+    library, which proxies that are written in Go send as well.
     """
     return error.status.reason == "NotFound" or error.status.message == "404 page not found"

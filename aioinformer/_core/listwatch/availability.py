@@ -16,9 +16,10 @@ ANSWER_VALIDITY = 150.0
 """Seconds after which the previous answer no longer counts: more than two of the longest waits
 between reads of discovery."""
 
-CONFIRMATION_INTERVAL = 5.0
+CONFIRMATION_INTERVAL = 20.0
 """The least seconds between the two answers. An API server shows a new or deleted definition after
-about one second, its other replicas a little later."""
+about one second, its other replicas a little later, but one that has just started may list no
+groups of custom resources for many seconds."""
 
 
 class ResourceAvailability:

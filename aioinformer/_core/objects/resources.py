@@ -212,11 +212,18 @@ def parse_table(table: str) -> Iterator[Resource]:
 BUILT_IN: tuple[Resource, ...] = tuple(parse_table(_TABLE))
 """The resources that every cluster serves, the core group first."""
 
+_BUILT_IN_GROUPS = frozenset(each.group for each in BUILT_IN)
+
 _BY_IDENTITY = {resource: resource for resource in BUILT_IN}
 _BY_NAME: dict[str, Resource] = {}
 for _resource in BUILT_IN:
     for _name in _resource.names():
         _BY_NAME.setdefault(_name, _resource)  # the first one wins: "events" means the core group's
+
+
+def is_built_in_group(group: str) -> bool:
+    """Return True for a group of Kubernetes itself. Groups of other APIs have a dot."""
+    return "." not in group or group in _BUILT_IN_GROUPS
 
 
 def find_built_in(name: str) -> Resource:

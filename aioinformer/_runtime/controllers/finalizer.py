@@ -169,7 +169,8 @@ class FinalizedReconcile:
                 return obj
             try:
                 return await writer.patch(obj.key, patch)
-            except NotFound:
+            except NotFound as error:
+                _check_missing(obj, error)
                 return None
             except (Conflict, Invalid) as error:  # Invalid: a test of the patch failed
                 newest = await self._newest(obj)
@@ -185,7 +186,8 @@ class FinalizedReconcile:
         """Return the object as the server has it now; ``None`` if it was deleted."""
         try:
             newest = await self._writer.get(obj.key)
-        except NotFound:
+        except NotFound as error:
+            _check_missing(obj, error)
             return None
         return newest if newest.uid == obj.uid else None
 
@@ -194,6 +196,12 @@ class FinalizedReconcile:
             f"<FinalizedReconcile {self._finalizer} of {self._informer.name} "
             f"cleaned={len(self._cleaned)}>"
         )
+
+
+def _check_missing(obj: KubeObject, error: NotFound) -> None:
+    """Raise ``error`` unless it names the object: a proxy without a route answers 404 as well."""
+    if error.status.details.get("name") != obj.name:
+        raise error
 
 
 class DeletionTrigger:

@@ -32,6 +32,7 @@ from aioinformer._core.listwatch.transitions import (
 )
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.resources import is_built_in_group
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
@@ -456,8 +457,9 @@ class Reflector:
         if outcome is Outcome.NOT_SERVED:
             confirmed = self._availability.absence_confirmed and not was_confirmed
             self.reporter.resource_absent(confirmed=confirmed)
-            if confirmed and self._state.resource_version:
-                # Not before the first state: an empty cache must not pass for a synced one.
+            # Not before the first state: an empty cache must not pass for a synced one.
+            is_cached = self._state.resource_version and not is_built_in_group(requested.group)
+            if confirmed and is_cached:
                 self._queue.replace([], self._state.resource_version, reason="resource_gone")
         elif found is not None and outcome is Outcome.API_VERSION_CHANGED:
             self._source = source.with_resource(found)

@@ -13,7 +13,7 @@ from typing import Any
 
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.tasks.event_loop import TimeSlice
-from aioinformer.adapters.asgi.responses import Headers, Message, Send
+from aioinformer.adapters.asgi.responses import Headers, Send, start_response
 from aioinformer.adapters.asgi.sse import RESET_FRAME, SYNCED_FRAME, FrameEncoder
 
 __all__ = ["STREAM_HEADERS", "FeedClient"]
@@ -21,11 +21,11 @@ __all__ = ["STREAM_HEADERS", "FeedClient"]
 BATCH_BYTES = 64 * 1024
 """Bytes of frames that are sent at once, roughly: uvicorn's buffer for a socket."""
 
-STREAM_HEADERS: Headers = [
+STREAM_HEADERS: Headers = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),  # or nginx would buffer the stream
-]
+)
 
 
 class FeedClient:
@@ -51,8 +51,7 @@ class FeedClient:
 
     async def start(self) -> None:
         """Send the head of the response and the ``reset`` frame: a full state follows."""
-        start: Message = {"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS}
-        await self._send(start)
+        await start_response(self._send, 200, STREAM_HEADERS)
         await self.send(RESET_FRAME)
 
     async def send(self, frames: bytes) -> None:

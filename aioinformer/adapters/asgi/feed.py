@@ -19,6 +19,7 @@ from aioinformer.adapters.asgi.client import STREAM_HEADERS, FeedClient
 from aioinformer.adapters.asgi.probes import Informers, check_informers
 from aioinformer.adapters.asgi.responses import (
     JSON_HEADERS,
+    Headers,
     Receive,
     Scope,
     Send,
@@ -40,7 +41,7 @@ MAX_CLIENTS = 1000
 HEARTBEAT_COMMENT = b": alive\n\n"
 """A comment, which browsers ignore."""
 
-RETRY_HEADERS = [*JSON_HEADERS, (b"retry-after", b"2")]
+RETRY_HEADERS: Headers = (*JSON_HEADERS, (b"retry-after", b"2"))
 
 
 class EventFeed:

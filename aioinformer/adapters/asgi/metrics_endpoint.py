@@ -56,7 +56,7 @@ class MetricsEndpoint:
         accepted: dict[bytes, bytes] = dict(scope["headers"])
         accept = accepted.get(b"accept", b"").decode("latin-1")
         body, content_type = await asyncio.to_thread(self._expose, accept)
-        headers = [(b"content-type", content_type.encode("latin-1"))]
+        headers = ((b"content-type", content_type.encode("latin-1")),)
         await send_response(send, 200, headers, body)
 
     def __repr__(self) -> str:

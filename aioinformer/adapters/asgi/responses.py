@@ -19,6 +19,7 @@ __all__ = [
     "Send",
     "check_http",
     "send_response",
+    "start_response",
     "wait_disconnected",
 ]
 
@@ -26,9 +27,9 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Headers: TypeAlias = list[tuple[bytes, bytes]]
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
-JSON_HEADERS: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+JSON_HEADERS: Headers = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 
 
 def check_http(scope: Scope) -> None:
@@ -37,9 +38,14 @@ def check_http(scope: Scope) -> None:
         raise UsageError(f"this ASGI application serves HTTP requests, not {scope['type']!r}")
 
 
+async def start_response(send: Send, status: int, headers: Headers) -> None:
+    """Send the head of a response, with a list of its own, which middleware changes in place."""
+    await send({"type": "http.response.start", "status": status, "headers": list(headers)})
+
+
 async def send_response(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Send a whole response."""
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await start_response(send, status, headers)
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 

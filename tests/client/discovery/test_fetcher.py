@@ -16,6 +16,7 @@ from aioinformer.errors import (
     NotFound,
     ProtocolError,
     ServerFailure,
+    Status,
     TooManyRequests,
     Unauthorized,
     server_error,
@@ -25,6 +26,8 @@ from tests.client.discovery_servers import (
     EMPTY,
     GROUPS,
     INGRESS_404,
+    PLAIN_404,
+    STATUS_404,
     VERSIONS,
     DocumentServer,
     aggregated_document,
@@ -270,7 +273,8 @@ async def test_without_a_list_of_groups_the_document_of_the_group_is_requested(
 ) -> None:
     documents = DocumentServer({"/apis": refusal})
 
-    assert await DiscoveryFetcher(documents).served(WIDGETS) is None
+    with pytest.raises(ProtocolError, match="can't find out if the server has /apis/example"):
+        await DiscoveryFetcher(documents).served(WIDGETS)
     assert documents.requested_paths[-1] == "/apis/example.com"
 
     documents.served["/apis/example.com"] = group_document("example.com", "v2")
@@ -288,7 +292,8 @@ async def test_a_core_resource_that_its_version_no_longer_contains_is_absent() -
             await DiscoveryFetcher(DocumentServer({"/api": core, "/api/v1": CORE})).served(other)
             is None
         )
-    assert await DiscoveryFetcher(DocumentServer({})).served(other) is None
+    with pytest.raises(ProtocolError, match="can't find out if the server has /api: "):
+        await DiscoveryFetcher(DocumentServer({})).served(other)
 
 
 @pytest.mark.parametrize(
@@ -324,14 +329,37 @@ async def test_a_failed_connection_does_not_prove_absence() -> None:
         await DiscoveryFetcher(documents).served(WIDGETS)
 
 
-async def test_the_404s_of_a_proxy_do_not_prove_absence() -> None:
-    lost = server_error(INGRESS_404, phase="discovery")
+@pytest.mark.parametrize("status", [INGRESS_404, PLAIN_404, STATUS_404], ids=str)
+async def test_the_404s_of_a_proxy_do_not_prove_absence(status: Status) -> None:
+    lost = server_error(status, phase="discovery")
     paths = ("/apis/example.com/v1", "/apis", "/apis/example.com")
 
     with pytest.raises(ProtocolError, match=r"can't find out if the server has /apis/example\.com"):
         await DiscoveryFetcher(DocumentServer(dict.fromkeys(paths, lost))).served(WIDGETS)
     with pytest.raises(ProtocolError, match="can't find out if the server has"):
         await DiscoveryFetcher(DocumentServer({"/api": lost, "/api/v1": lost})).served(PODS)
+
+
+@pytest.mark.parametrize("listed", [("v1",), ("v2",), ("v1", "v2")])
+async def test_a_version_that_is_listed_and_has_no_document_does_not_prove_absence(
+    listed: tuple[str, ...],
+) -> None:
+    documents = DocumentServer({"/apis": group_list_document(("example.com", *listed))})
+
+    with pytest.raises(ProtocolError, match="can't find out if the server has /apis/example"):
+        await DiscoveryFetcher(documents).served(WIDGETS)
+
+
+async def test_a_document_of_the_group_alone_does_not_prove_absence() -> None:
+    documents = DocumentServer(
+        {
+            "/apis/example.com": group_document("example.com", "v1"),
+            "/apis/example.com/v1": resource_list_document("gadgets"),
+        }
+    )
+
+    with pytest.raises(ProtocolError, match="can't find out if the server has /apis/example"):
+        await DiscoveryFetcher(documents).served(WIDGETS)
 
 
 async def test_a_forbidden_group_does_not_prove_absence() -> None:

@@ -97,7 +97,7 @@ def test_the_repr_shows_the_known_state() -> None:
     absence = ResourceAvailability()
     assert repr(absence) == "<ResourceAvailability not absent>"
     absence.record(None, WIDGETS, 1.0)
-    absence.record(None, WIDGETS, 9.0)
+    absence.record(None, WIDGETS, 31.0)
     assert repr(absence) == "<ResourceAvailability absent since 1.0 confirmed>"
 
 
@@ -117,5 +117,5 @@ def test_the_repr_names_only_a_confirmed_absence() -> None:
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
     assert repr(absence) == "<ResourceAvailability absent since 100.0>"
-    absence.record(None, WIDGETS, 110.0)
+    absence.record(None, WIDGETS, 130.0)
     assert repr(absence) == "<ResourceAvailability absent since 100.0 confirmed>"

@@ -410,6 +410,27 @@ def test_an_object_that_vanishes_during_the_cleanup_is_no_failure() -> None:
     run_simulated(main)
 
 
+@pytest.mark.parametrize("verb", ["patch", "get"])
+def test_a_404_of_a_proxy_does_not_leave_an_object_with_its_finalizer(verb: Any) -> None:
+    """The 404 doesn't name the object, so that the removal is repeated."""
+    it = Finalizing(make_cluster("a"))
+    faults = it.source.faults
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await asyncio.sleep(1)
+            if verb == "get":
+                faults.status(409, verb="patch", times=1)
+            faults.status(404, plain=True, verb=verb, times=1)
+            it.delete()
+            await asyncio.sleep(30)
+            assert not it.exists()
+            assert controller.health.failing == ()
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a", "a"]
+
+
 def test_objects_with_convert_are_finalized() -> None:
     cluster, cleaned = make_cluster("a"), RecordingReconciler()
 
