@@ -68,6 +68,12 @@ DIFFERENCES = (
         "The informer syncs from a server that ignores ``sendInitialEvents``.",
     ),
     Difference(
+        (38,),
+        "Three failures of a WatchList in a row lead to a list; 400, 403, 404, 405 and 422 lead to "
+        "one in the same cycle. client-go lists after each failure.",
+        "A server that comes back after an outage is not listed by all its informers.",
+    ),
+    Difference(
         (48,),
         "``verify()`` compares the cache with the server, returns the differences and can repair "
         "them. client-go has a detector for tests, which panics.",

@@ -254,8 +254,8 @@ ROWS: dict[str, Row] = {
     "WatchList, 429": Row(
         FIRST_STREAM, BUSY, "throttled", TooManyRequests, "stream newest", ONE_STEP
     ),
-    "WatchList, 503 with Retry-After: no list": Row(
-        FIRST_STREAM, RETRY_LATER, "throttled", ServerFailure, "stream newest", AS_ASKED
+    "WatchList, 503 with Retry-After: no list yet": Row(
+        FIRST_STREAM, RETRY_LATER, "watchlist_refused", ServerFailure, "stream newest", AS_ASKED
     ),
     "WatchList, 401: no list": Row(
         FIRST_STREAM,

@@ -40,7 +40,7 @@ from tests.promises.function_lister_watcher import (
     run_simulated,
     wait_until,
 )
-from tests.runtime.informers import cluster_with_pods, label_pod
+from tests.runtime.informers import cluster_with_pods, label_pod, running_in_background
 from tests.runtime.scripted_source import (
     PODS,
     ErrorResponse,
@@ -185,7 +185,7 @@ def test_a_kind_of_request_that_fails_three_times_in_a_row_is_replaced_by_anothe
     assert watches == ["list 0", "watch 10", "watch 10", "watch 10", "whole 10"]
 
 
-@pytest.mark.parametrize("code", [401, 429, 503])
+@pytest.mark.parametrize("code", [401, 429])
 def test_an_error_that_a_list_would_get_too_is_never_answered_with_a_list(code: int) -> None:
     async def scenario() -> list[str]:
         harness = InformerHarness(FunctionListerWatcher(lambda _: error_response(code, "")))
@@ -194,6 +194,84 @@ def test_an_error_that_a_list_would_get_too_is_never_answered_with_a_list(code: 
         return harness.request_summaries
 
     assert set(run_simulated(scenario)) == {"stream newest"}
+
+
+ENDLESS_REFUSALS: dict[str, Answer] = {
+    "504": error_response(504, "Timeout", "Too large resource version: 10, current: 4"),
+    "410": error_response(410, "Expired"),
+    "504 as an event": reply(error_event(504, "Timeout", "Too large resource version: 10")),
+    "410 as an event": reply(added("a", 3), error_event(410, "Expired")),
+    "503": error_response(503, "ServiceUnavailable"),
+    "503 with Retry-After": error_response(503, "ServiceUnavailable", retry=1.0),
+    "closed without an answer": ErrorResponse(LOST),
+    "nothing for a long time": ErrorResponse(RequestTimedOut("no answer in 30 s")),
+}
+
+
+@pytest.mark.client_go(38)
+@pytest.mark.parametrize("refusal", ENDLESS_REFUSALS.values(), ids=ENDLESS_REFUSALS)
+def test_watch_lists_that_are_refused_for_ever_are_replaced_by_a_list(refusal: Answer) -> None:
+    """Milo, Steve and aggregated APIs serve LIST and WATCH, and refuse each WatchList."""
+
+    def answer(request: Request) -> Answer:
+        if is_initial(request):
+            return refusal
+        return reply(ENDLESS_PAUSE) if isinstance(request, WatchRequest) else STATE
+
+    async def scenario() -> list[str]:
+        harness = InformerHarness(FunctionListerWatcher(answer))
+        async with harness.running():
+            await harness.informer.wait_synced(20.0)
+            await asyncio.sleep(1.0)
+        return harness.request_summaries
+
+    requests = run_simulated(scenario)
+    assert requests[:3] == ["stream newest"] * 3
+    assert [each.split()[0] for each in requests[3:]] == ["list", "watch"]
+
+
+def test_an_outage_during_the_first_read_does_not_switch_informers_to_lists() -> None:
+    async def scenario() -> int:
+        cluster, faults = cluster_with_pods("a"), Faults()
+        async with SharedInformerFactory(ClusterSource(cluster, faults)) as factory:
+            for number in range(10):
+                factory.informer("pods", labels=f"n!={number}")
+            with faults.refuse():
+                await asyncio.sleep(30.0)
+            lists = faults.latency(0.001, verb="list")
+            await factory.wait_synced(timeout=60)
+            return lists.hits
+
+    assert run_simulated(scenario) == 0
+
+
+class AnsweringListerWatcher(FunctionListerWatcher):
+    """The server answers another informer about once a second."""
+
+    @property
+    def answers(self) -> int:
+        return int(loop_time()) + 1
+
+    async def wait_for_answer(self, timeout: float) -> bool:
+        await asyncio.sleep(timeout)
+        return False
+
+
+@pytest.mark.parametrize("other_answers", [True, False])
+def test_refused_connections_count_only_where_the_server_answers_another_informer(
+    other_answers: bool,
+) -> None:
+    def answer(request: Request) -> Answer:
+        return ErrorResponse(ConnectionFailed("refused")) if is_initial(request) else STATE
+
+    async def scenario() -> bool:
+        kind = AnsweringListerWatcher if other_answers else FunctionListerWatcher
+        informer = SharedInformer(kind(answer))
+        async with running_in_background(informer.run()):
+            await asyncio.sleep(60.0)
+            return informer.synced
+
+    assert run_simulated(scenario) is other_answers
 
 
 def test_a_consistent_read_is_repeated_until_a_state_is_read() -> None:

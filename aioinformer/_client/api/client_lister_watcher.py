@@ -92,6 +92,11 @@ class ClientListerWatcher:
         """Let another informer begin: the initial list of the open WatchList is complete."""
         self.lane.release_list_slot()
 
+    @property
+    def answers(self) -> int:
+        """The number of answers to all informers so far."""
+        return self.lane.answers
+
     async def wait_for_answer(self, timeout: float) -> bool:
         """Wait until the server answers any informer of the client, or ``timeout`` seconds."""
         return await self.lane.wait_for_answer(timeout)

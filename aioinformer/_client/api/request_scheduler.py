@@ -34,6 +34,8 @@ class RequestScheduler:
         self.limiter = ServerLimiter(self.limits)
         self.waiting = 0
         self.initial_lists = 0
+        self.answers = 0
+        """Answers of the server so far, whatever they were."""
         self._list_slots = asyncio.Semaphore(self.limits.lists)
         self._token_lock = asyncio.Lock()
         self._answer = asyncio.Event()
@@ -104,6 +106,7 @@ class RequestScheduler:
         self._end_waits()
 
     def _end_waits(self) -> None:
+        self.answers += 1
         answer, self._answer = self._answer, asyncio.Event()
         answer.set()
 
@@ -164,6 +167,11 @@ class ReflectorLane:
     def record_response(self) -> None:
         """Record that the server has answered a request with 200."""
         self._scheduler.record_success()
+
+    @property
+    def answers(self) -> int:
+        """The number of answers to all informers so far."""
+        return self._scheduler.answers
 
     async def wait_for_answer(self, timeout: float) -> bool:
         """Wait until the server answers any informer. See ``RequestScheduler.wait_for_answer``."""

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from msgspec import Struct
 
 from aioinformer.errors import (
+    ConnectionFailed,
     Expired,
     FetchError,
     Forbidden,
@@ -75,6 +76,11 @@ class Outcome(Enum):
     SERVER_ERROR = auto()
     WATCHLIST_UNSUPPORTED = auto()
     """The server has no WatchList, or its storage can't serve one."""
+    WATCHLIST_REFUSED = auto()
+    """A WatchList was answered with 503, or the network did not carry it although the server has
+    answered another informer."""
+    WATCHLIST_UNANSWERED = auto()
+    """The connection was closed, or nothing came in time, in place of the answer to a WatchList."""
     BAD_REQUEST = auto()
     """Any other response: 400, 422, a redirect."""
     ERROR_EVENT = auto()
@@ -94,6 +100,25 @@ class RequestEnd(Struct, frozen=True):
     def retry_after(self) -> float | None:
         """The least wait that the server asked for, in seconds."""
         return self.error.status.retry_after if isinstance(self.error, ServerError) else None
+
+
+def classify_watchlist(error: FetchError, *, opened: bool, answered: bool) -> Outcome:
+    """Return the outcome for ``error``, the end of a WatchList before its end mark.
+
+    ``answered`` says that the server has answered another informer since the last failure. What
+    refuses WatchLists alone, a proxy or an aggregated API, may do so with 503 or a closed
+    connection. A connection that could not be made says nothing about them.
+    """
+    outcome = classify(error, opened=opened)
+    if lacks_watchlist(error):
+        return Outcome.WATCHLIST_UNSUPPORTED
+    if outcome is Outcome.THROTTLED and not isinstance(error, TooManyRequests):
+        return Outcome.WATCHLIST_REFUSED
+    if outcome is not Outcome.UNREACHABLE:
+        return outcome
+    if answered:
+        return Outcome.WATCHLIST_REFUSED
+    return outcome if isinstance(error, ConnectionFailed) else Outcome.WATCHLIST_UNANSWERED
 
 
 def classify(error: FetchError, *, opened: bool = False) -> Outcome:

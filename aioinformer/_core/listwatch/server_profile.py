@@ -15,6 +15,9 @@ attempt is cheap compared with this time, and an upgraded server is noticed soon
 WATCHLIST_FAILED_PAUSE = 120.0
 """The same after WatchLists that broke off or failed while a list worked. The cause may pass."""
 
+WATCHLIST_UNANSWERED_PAUSE = 1.0
+"""The same after WatchLists that were not answered: the server was probably down."""
+
 DEFAULT_BOOKMARK_INTERVAL = 60.0
 """Seconds between the bookmarks of a kube-apiserver (the cacher's defaultBookmarkFrequency)."""
 

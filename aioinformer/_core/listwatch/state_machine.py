@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS, Confirmation
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
-from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, lacks_watchlist
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, classify_watchlist
 from aioinformer._core.listwatch.polling import POLL_INTERVAL, REFUSALS, Polling
 from aioinformer._core.listwatch.requests import (
     ANY,
@@ -25,6 +25,7 @@ from aioinformer._core.listwatch.requests import (
 )
 from aioinformer._core.listwatch.server_profile import (
     WATCHLIST_FAILED_PAUSE,
+    WATCHLIST_UNANSWERED_PAUSE,
     WATCHLIST_UNSUPPORTED_PAUSE,
     ServerProfile,
 )
@@ -313,15 +314,20 @@ class ListWatchState:
             return RequestEnd(Outcome.WATCHLIST_TIMEOUT, RequestTimedOut(message, phase="watch"))
         return RequestEnd(Outcome.IDLE_TIMEOUT, idle.expire(now))
 
-    def finish_failed(self, error: FetchError, *, opened: bool) -> RequestEnd:
-        """Classify the end by an error; ``opened`` if a 200 response had begun before it."""
+    def finish_failed(
+        self, error: FetchError, *, opened: bool, answered: bool = False
+    ) -> RequestEnd:
+        """Classify the end by an error; ``opened`` if a 200 response had begun before it.
+
+        ``answered`` if the server has answered another informer since the last failure.
+        """
+        if self.phase is Phase.WATCHLIST:
+            return RequestEnd(classify_watchlist(error, opened=opened, answered=answered), error)
         outcome, polling = classify(error, opened=opened), self._polling
         if self.phase is Phase.WATCH and not opened and polling.is_refusal(outcome):
             end = RequestEnd(Outcome.WATCH_REFUSED, error, known=polling.active)
             polling.start()
             return end
-        if self.phase is Phase.WATCHLIST and lacks_watchlist(error):
-            return RequestEnd(Outcome.WATCHLIST_UNSUPPORTED, error)
         if self.phase in (Phase.LIST, Phase.PAGE) and outcome in REFUSALS:
             polling.listing = False
         return RequestEnd(outcome, error)
@@ -340,13 +346,16 @@ class ListWatchState:
         if outcome is Outcome.COMPLETE:
             self._version_shown_at = now
         next_request = self._fall_back(row)
+        if row.ending is Ending.FAILED and self._watchlist_pause < WATCHLIST_UNSUPPORTED_PAUSE:
+            self._watchlist_pause = 0.0  # if the request was a trial list, it has failed as well
         if next_request is NextRequest.LIST:
-            # A fallback means WatchLists that broke off. The cause may pass, so the pause is
-            # shorter.
-            unsupported = row.next_request is NextRequest.LIST
+            self._watchlist_pause = WATCHLIST_UNSUPPORTED_PAUSE
+        elif next_request is NextRequest.TRIAL_LIST:
+            unanswered = outcome is Outcome.WATCHLIST_UNANSWERED
             self._watchlist_pause = (
-                WATCHLIST_UNSUPPORTED_PAUSE if unsupported else WATCHLIST_FAILED_PAUSE
+                WATCHLIST_UNANSWERED_PAUSE if unanswered else WATCHLIST_FAILED_PAUSE
             )
+        self._needs_newest = self._needs_newest or row.next_request is NextRequest.NEWEST_STATE
         self._learn(row.learn, now)
         self._record_reachability(outcome)
         delay = self._compute_delay(row.wait, now, jitter, retry_after or 0.0)
@@ -422,12 +431,12 @@ class ListWatchState:
                 NextRequest.FULL_STATE
                 | NextRequest.NEWEST_STATE
                 | NextRequest.LIST
+                | NextRequest.TRIAL_LIST
                 | NextRequest.SINGLE_LIST
                 | NextRequest.DISCOVERY
             ):
                 if next_request is NextRequest.SINGLE_LIST:
                     self._polling.listing = True
-                self._needs_newest = self._needs_newest or next_request is NextRequest.NEWEST_STATE
                 return self._build_state_request(now, jitter)
 
     def _build_state_request(self, now: float, jitter: float) -> AnyRequest:

@@ -11,6 +11,7 @@ from enum import Enum, Flag, auto
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import AnyRequest
@@ -36,6 +37,10 @@ class NextRequest(Enum):
     LIST = auto()
     """The whole state by a list, and later reads too for a while: WatchLists don't complete here.
     """
+    TRIAL_LIST = auto()
+    """The same for a shorter while, if this list works. If it fails, a WatchList follows again.
+    After WatchLists that were not answered at all, the list is the only one: the server may be down
+    behind a load balancer."""
     SINGLE_LIST = auto()
     """The whole state by a list, this time: the server refused a watch or a WatchList, and may
     allow a list. If the list is refused too, the next read is a WatchList again."""
@@ -166,10 +171,9 @@ _TRY_LIST = Transition(NextRequest.SINGLE_LIST, Wait.SKIP_ONCE)
 # well.
 _LIST_INSTEAD = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info")
 _NO_WATCHLIST = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info", is_problem=False)
-_RETRY_WATCHLIST = Transition(NextRequest.FULL_STATE, Wait.ALWAYS, fallback=NextRequest.LIST)
-_RETRY_CUT_WATCHLIST = Transition(
-    NextRequest.FULL_STATE, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.LIST
-)
+_RETRY_WATCHLIST = Transition(NextRequest.FULL_STATE, Wait.ALWAYS, fallback=NextRequest.TRIAL_LIST)
+_RETRY_CUT_WATCHLIST = replace(_RETRY_WATCHLIST, ending=Ending.SHORT)
+_READ_NEWEST_WATCHLIST = replace(_READ_NEWEST, fallback=NextRequest.TRIAL_LIST)
 
 # A 410, as a response or as an ERROR event, is Outcome.EXPIRED in all rows below.
 _STATE_READS = {
@@ -202,9 +206,13 @@ _LIST_READS = _STATE_READS | {
 TRANSITIONS: TransitionTable = {
     Phase.WATCHLIST: _STATE_READS
     | {
+        Outcome.EXPIRED: _READ_NEWEST_WATCHLIST,
+        Outcome.VERSION_TOO_LARGE: _READ_NEWEST_WATCHLIST,
         Outcome.ACCESS_DENIED: _TRY_LIST,
         Outcome.NOT_FOUND: _TRY_LIST,
         Outcome.METHOD_NOT_ALLOWED: _TRY_LIST,
+        Outcome.WATCHLIST_REFUSED: replace(_RETRY_WATCHLIST, wait=Wait.AS_REQUESTED),
+        Outcome.WATCHLIST_UNANSWERED: _RETRY_WATCHLIST,
         Outcome.WATCHLIST_UNSUPPORTED: _NO_WATCHLIST,
         Outcome.BAD_REQUEST: _LIST_INSTEAD,
         Outcome.ERROR_EVENT: _LIST_INSTEAD,

@@ -81,6 +81,11 @@ class SharesAnswers(Protocol):
     After an outage, the first informer that reaches the server so ends the waits of all others.
     """
 
+    @property
+    def answers(self) -> int:
+        """The number of answers of the server to all informers so far."""
+        ...
+
     async def wait_for_answer(self, timeout: float) -> bool:
         """Wait until the server answers any informer; return False if ``timeout`` seconds pass."""
         ...

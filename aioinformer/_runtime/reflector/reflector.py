@@ -128,6 +128,8 @@ class Reflector:
         self._listed = ChunkedList[KubeObject]()
         self._pages = PageSequence()
         self._opened = False
+        self._answers = 0
+        """The answers to all informers of the source up to the last failure."""
         self.shard = make_shard_filter(options.shard, source.resource)
         """The check of objects, and what the server has sent; ``None`` for no shard."""
         self._source = source
@@ -257,10 +259,22 @@ class Reflector:
                 return await self._watch(request)
             return await self._check_served()
         except FetchError as error:
-            return self._state.finish_failed(discard_input(error), opened=self._opened)
+            return self._state.finish_failed(
+                discard_input(error), opened=self._opened, answered=self._answered_another()
+            )
         except asyncio.CancelledError:
             self.reporter.request_cancelled()
             raise
+
+    def _answered_another(self) -> bool:
+        """Return True if the server has answered an informer since the last failure.
+
+        Called when a request has failed. If that was answered, the result has no meaning.
+        """
+        if not isinstance(self._source, SharesAnswers):
+            return False
+        before, self._answers = self._answers, self._source.answers
+        return self._answers > before
 
     # -- lists ---------------------------------------------------------------------------------
 
