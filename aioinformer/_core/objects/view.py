@@ -127,8 +127,9 @@ class EventView(Generic[T]):
             ObjectDecodeError: the object is no JSON.
         """
         if not isinstance(event, Updated):  # the most frequent kind, so it needs no other call
-            added = isinstance(event, Added)
-            return self._convert_added(event) if added else self._convert_deleted(event)
+            if isinstance(event, Added):
+                return self._convert_added(event)
+            return self._convert_deleted(event)
         stored, of, resync = event.new, self._of, event.resync
         try:
             new = of(stored)
@@ -388,8 +389,8 @@ class _DeletedKey(_KeyedEvent, Deleted[Any], frozen=True, eq=False, gc=True, kw_
         return self._key
 
     @property
-    def obj(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen as well
-        raise self._error
+    def obj(self) -> Any:  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+        raise self._error  # the field, which can't be assigned either, is None
 
     @property
     def _plain_event(self) -> Deleted[Any]:
