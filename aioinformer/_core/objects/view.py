@@ -38,6 +38,9 @@ MAX_CONVERTED = 128
 """The number of conversions that are kept: an update needs the old state, too, which was converted
 when it was new. With kubernetes_asyncio's pods they take 10 MB."""
 
+UNREADABLE = (ModelMismatch, ObjectDecodeError)
+"""The errors for an object that can't be converted."""
+
 
 class ObjectView(Generic[T]):
     __slots__ = ("_description", "_failures", "_has_json", "convert")
@@ -91,38 +94,100 @@ class ObjectView(Generic[T]):
         """True if showing an object takes next to no time."""
         return not self._has_json
 
-    def convert_event(self, event: Event) -> Event[T]:
+    def __repr__(self) -> str:
+        return f"<View of {self._description}>"
+
+
+class EventView(Generic[T]):
+    """The events of one listener, as a program sees them.
+
+    An event whose state can't be converted is an error of that one event. The last state that the
+    listener was shown is kept until the object can be converted again or is deleted, so that the
+    listener learns what becomes of it.
+    """
+
+    __slots__ = ("_held", "_of")
+
+    def __init__(self, view: ObjectView[T]) -> None:
+        self._of = view.convert
+        self._held: dict[ObjectKey, tuple[T, ...]] = {}
+        """By key of an object that can't be converted: the state that the listener was shown last,
+        or nothing."""
+
+    def convert(self, event: Event) -> Event[T]:
         """Return the event with converted objects.
 
-        An update of a state that can't be converted becomes an addition, because no program has
-        seen that state. A deletion whose last state can't be converted shows the cached state.
+        An update of a state that can't be converted begins with the state that the listener was
+        shown last; without one, it is an addition. A deletion always arrives: with the last state,
+        the cached one, or the one shown last. If none can be converted, the event has its key
+        alone, and reading ``obj`` raises.
 
         Raises:
             ModelMismatch: the object can't be converted.
             ObjectDecodeError: the object is no JSON.
         """
-        of = self.convert
-        if isinstance(event, Updated):
-            new = of(event.new)
-            try:
-                return _Updated(of(event.old), new, event.resync, _key=event.new.key)
-            except (ModelMismatch, ObjectDecodeError):
-                return _Added(new, _key=event.new.key)
-        if isinstance(event, Added):
-            return _Added(of(event.obj), event.initial, _key=event.obj.key)
-        return _Deleted(self._convert_deleted(event), event.reason, _key=event.obj.key)
-
-    def _convert_deleted(self, event: Deleted) -> T:
+        if not isinstance(event, Updated):  # the most frequent kind, so it needs no other call
+            if isinstance(event, Added):
+                return self._convert_added(event)
+            return self._convert_deleted(event)
+        stored, of, resync = event.new, self._of, event.resync
         try:
-            return self.convert(event.obj)
-        except (ModelMismatch, ObjectDecodeError):
+            new = of(stored)
+        except UNREADABLE:
+            if stored.key not in self._held:
+                self._held[stored.key] = self._try(event.old)
+            raise
+        if self._held and (held := self._held.pop(stored.key, None)) is not None:
+            if not held:
+                return _Added(new, _key=stored.key)
+            old, resync = held[0], False
+        else:
+            try:
+                old = of(event.old)
+            except UNREADABLE:
+                return _Added(new, _key=stored.key)
+        return _Updated(old, new, resync, _key=stored.key)
+
+    def _convert_added(self, event: Added) -> Event[T]:
+        stored = event.obj
+        try:
+            new = self._of(stored)
+        except UNREADABLE:
+            self._held.setdefault(stored.key, ())
+            raise
+        if self._held:
+            self._held.pop(stored.key, None)
+        return _Added(new, event.initial, _key=stored.key)
+
+    def held(self, key: ObjectKey) -> tuple[T, ...]:
+        """Return the state that the listener was shown last of an object that can't be converted;
+        nothing if there is none.
+        """
+        return self._held.get(key, ())
+
+    def _convert_deleted(self, event: Deleted) -> Event[T]:
+        stored = event.obj
+        held = self._held.pop(stored.key, None) if self._held else None
+        try:
+            obj = self._of(stored)
+        except UNREADABLE as error:
             cached = held_state(event)
-            if cached is event.obj:
-                raise
-        return self.convert(cached)
+            if held is None and cached is not stored:
+                held = self._try(cached)
+            if not held:
+                error.__traceback__ = None  # its frames refer to this event
+                return _DeletedKey(None, event.reason, _key=stored.key, _error=error)
+            obj = held[0]
+        return _Deleted(obj, event.reason, _key=stored.key)
+
+    def _try(self, obj: KubeObject) -> tuple[T, ...]:
+        try:
+            return (self._of(obj),)
+        except UNREADABLE:
+            return ()
 
     def __repr__(self) -> str:
-        return f"<View of {self._description}>"
+        return f"<EventView held={len(self._held)}>"
 
 
 def model_view(model: type[T]) -> ObjectView[T]:
@@ -313,5 +378,27 @@ class _Deleted(_KeyedEvent, Deleted[T_co], frozen=True, eq=False, gc=True, kw_on
         return Deleted(self.obj, self.reason)
 
 
-for _kind, _name in ((_Added, "Added"), (_Updated, "Updated"), (_Deleted, "Deleted")):
+class _DeletedKey(_KeyedEvent, Deleted[Any], frozen=True, eq=False, gc=True, kw_only=True):
+    """The deletion of an object of which no state can be converted."""
+
+    _key: ObjectKey
+    _error: Exception
+
+    @property
+    def key(self) -> ObjectKey:
+        return self._key
+
+    @property
+    def obj(self) -> Any:  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+        raise self._error  # the field, which can't be assigned either, is None
+
+    @property
+    def _plain_event(self) -> Deleted[Any]:
+        return Deleted((self._key, str(self._error)), self.reason)
+
+
+for _kind, _name in (
+    *((_Added, "Added"), (_Updated, "Updated")),
+    *((_Deleted, "Deleted"), (_DeletedKey, "Deleted")),
+):
     _kind.__name__ = _kind.__qualname__ = _name

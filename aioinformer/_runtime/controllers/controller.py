@@ -21,6 +21,7 @@ from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.view import EventView
 from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._runtime.controllers.finalizer import DeletionTrigger, finalized
 from aioinformer._runtime.controllers.health import (
@@ -313,16 +314,23 @@ class Controller:
         """
         check_informer(informer)
         check_to_keys(to_keys)
-        trigger = self._make_trigger(informer, to_keys)
+        events = informer.make_event_view()
+        trigger = InternalHandler(self._make_trigger(informer, to_keys, events))
         self._add_source(TriggerSource(informer, trigger, filter))
         return self
 
-    def _make_trigger(self, informer: SharedInformer[Any], to_keys: ToKeys[T]) -> Trigger[T]:
+    def _make_trigger(
+        self,
+        informer: SharedInformer[Any],
+        to_keys: ToKeys[T],
+        events: EventView[T] | None = None,
+    ) -> Trigger[T]:
         return Trigger(
             informer.name,
             self._workers.enqueue_affected,
             to_keys,
             parse_key=self.informer.lister.key,
+            events=events,
             on_error=partial(self._errors.report_trigger_failure, informer.name),
         )
 

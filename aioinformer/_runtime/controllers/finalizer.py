@@ -99,7 +99,12 @@ class FinalizedReconcile:
         if obj is None:
             self._forget(key)
             return await self._reconcile(key, ctx)
-        match next_step(obj, self._finalizer):
+        step = next_step(obj, self._finalizer)
+        if step == "ignore" and not self._informer.keeps_bodies:
+            # The cached object may lack the entry: a cleanup is never skipped.
+            obj = await self._newest(obj) or obj
+            step = next_step(obj, self._finalizer)
+        match step:
             case "reconcile":
                 return await self._reconcile(key, ctx)
             case "cleanup":
@@ -125,11 +130,26 @@ class FinalizedReconcile:
                 return await self._reconcile(key, ctx)
 
     async def _add(self, obj: KubeObject) -> KubeObject | None:
-        """Add the entry, and return the object as the cache shows it afterwards."""
+        """Add the entry, and return the object as the cache shows it afterwards.
+
+        Raises:
+            UsageError: the cache shows the object without the entry that the server has.
+        """
         written = await self._change(obj, adding_patch)
-        if written is not None:
-            await self._informer.reader.wait_for(written, CACHE_TIMEOUT)
-        return self._informer.stored(obj.key)
+        if written is None:
+            return self._informer.stored(obj.key)
+        await self._informer.reader.wait_for(written, CACHE_TIMEOUT)
+        cached = self._informer.stored(obj.key)
+        if (
+            cached is not None
+            and (cached.uid, cached.resource_version) == (written.uid, written.resource_version)
+            and next_step(cached, self._finalizer) == "add"
+        ):
+            raise UsageError(
+                f"the informer of {self._informer.name} shows {obj.key} without the finalizer that "
+                "it has: transform= must keep metadata.finalizers"
+            )
+        return cached
 
     async def _clean_up(
         self, obj: KubeObject, key: ObjectKey, ctx: ReconcileContext

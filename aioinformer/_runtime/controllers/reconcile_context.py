@@ -135,10 +135,13 @@ class ReconcileContext:
         """Change the named fields of the own object's status; send nothing if nothing changes.
 
         The fields are compared with the newest state that is known: the cached object, or what this
-        run has written since. The differences are sent as a merge patch (RFC 7386) of the
-        subresource ``status``: ``None`` removes a field, a list replaces a list. A patch with a
-        list names the resourceVersion: if another program has changed the object meanwhile,
-        ``Conflict`` is raised, and the controller retries.
+        run has written since. If the informer has ``metadata_only=True`` or a ``transform=``, the
+        object is read from the server instead, once in a run.
+
+        The differences are sent as a merge patch (RFC 7386) of the subresource ``status``: ``None``
+        removes a field, a list replaces a list. A patch with a list names the resourceVersion: if
+        another program has changed the object meanwhile, ``Conflict`` is raised, and the controller
+        retries.
 
         Returns:
             The object as the server has stored it, or the cached object if nothing was sent.

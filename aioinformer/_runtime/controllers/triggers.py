@@ -23,6 +23,7 @@ from aioinformer._core.objects.kube_object import (
     Updated,
 )
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.view import UNREADABLE, EventView
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.shardgroup.group import ShardGroup
@@ -154,17 +155,19 @@ class Trigger(Generic[T]):
         *,
         parse_key: Callable[[ObjectKey | str], ObjectKey],
         on_error: Callable[[Exception], None],
+        events: EventView[T] | None = None,
     ) -> None:
         """Make a trigger. ``parse_key`` converts what ``to_keys`` returns; ``on_error`` gets its
-        errors.
+        errors; ``events`` makes the argument of ``to_keys``, ``None`` for objects as stored.
         """
         self._informer = informer
         self._enqueue = enqueue
         self._to_keys = to_keys
         self._parse_key = parse_key
         self._on_error = on_error
+        self._events = events
 
-    def __call__(self, event: Event[T]) -> None:
+    def __call__(self, event: Event[Any]) -> None:
         """Request the keys that an event affects, then raise the first error of ``to_keys``."""
         reason, priority = _reason_for(event, self._informer)
         failures: list[Exception] = []
@@ -174,18 +177,30 @@ class Trigger(Generic[T]):
             self._on_error(failures[0])
             raise failures[0]
 
-    def _affected_keys(self, event: Event[T], failures: list[Exception]) -> Iterable[ObjectKey]:
+    def _affected_keys(self, event: Event[Any], failures: list[Exception]) -> Iterable[ObjectKey]:
         """Return the keys of the old and the new object, each key once."""
-        states = [event.obj]
-        if isinstance(event, Updated) and event.old is not event.new:
-            states.append(event.old)
         found: dict[ObjectKey, None] = {}
-        for state in states:
+        for state in self._shown_states(event, failures):
             try:
                 found.update(dict.fromkeys(self._keys_of(state)))
             except Exception as error:  # noqa: BLE001 - a program's code; raised by __call__
                 failures.append(error)
         return found
+
+    def _shown_states(self, event: Event[Any], failures: list[Exception]) -> Iterable[T]:
+        """Return the new object and the old one, as ``to_keys`` takes them. For a new object that
+        can't be converted, the last one that could.
+        """
+        key = event.key
+        try:
+            shown: Event[T] = event if self._events is None else self._events.convert(event)
+            states = [shown.obj]
+        except UNREADABLE as error:
+            failures.append(error)
+            return () if self._events is None else self._events.held(key)
+        if isinstance(shown, Updated) and shown.old is not shown.new:
+            states.append(shown.old)
+        return states
 
     def _keys_of(self, obj: T) -> list[ObjectKey]:
         given = self._to_keys(obj)

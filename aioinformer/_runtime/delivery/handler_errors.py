@@ -62,13 +62,13 @@ class HandlerErrors:
         Returns:
             The error itself; a ``HandlerCancelled`` in place of a BaseException.
         """
-        # An object that can't be read is not the handler's fault: it isn't counted.
+        # A body that is no JSON is not the handler's fault: it isn't counted.
+        self.count += not isinstance(error, ObjectDecodeError)
         if isinstance(error, ObjectDecodeError | ModelMismatch):
             self._failures.failed(
                 error, "handler %s: %s", self._name, describe_error(error), traceback=False
             )
             return self._call_hook(error)
-        self.count += 1
         self._failures.failed(
             error,
             "handler %s raised at %s of %r: %s",

@@ -36,7 +36,7 @@ from aioinformer._core.objects.kube_object import (
     KubeObject,
     Updated,
 )
-from aioinformer._core.objects.view import ObjectView
+from aioinformer._core.objects.view import EventView, ObjectView
 from aioinformer._runtime.reporting.safe_tracing import SafeSpan, await_in_span
 
 T = TypeVar("T", default=KubeObject)
@@ -275,11 +275,12 @@ def _check_method_signature(function: object, name: str, method: Method) -> None
 def with_view(handler: CompiledHandler, view: ObjectView[Any] | None) -> CompiledHandler:
     """Return a handler of stored objects that shows ``handler`` what programs see of them.
 
-    If an object can't be converted, the call raises, as if the handler had read the object.
+    If an object can't be converted, the call raises, as if the handler had read the object. A
+    deletion is passed on even then.
     """
     if view is None or handler.internal:
         return handler
-    call, convert = handler.call, view.convert_event
+    call, convert = handler.call, EventView(view).convert
 
     def call_with_view(event: Event) -> Any:
         return call(convert(event))

@@ -21,7 +21,7 @@ class Statistics:
     merged: int
     """Events that were merged into a later event, and so not delivered by themselves."""
     errors: int
-    """Calls of the handler that failed."""
+    """Calls of the handler that failed, or were not made because ``convert=`` raised."""
     synced: bool
     """True if the handler has returned from all objects that were cached when it joined."""
     oldest: float

@@ -24,7 +24,7 @@ from weakref import ref
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
-from aioinformer._core.objects.view import ObjectView
+from aioinformer._core.objects.view import EventView, ObjectView
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import NotRunning, UsageError
@@ -72,7 +72,7 @@ class EventStream(Generic[T_co]):
         """The informer."""
         self._name = f"stream of {source.name}"
         self._join = join
-        self._view = view
+        self._view = None if view is None else EventView(view)
         self._time_slice: TimeSlice | None = None
         self._waiting = False
         self._blocks = False
@@ -110,7 +110,7 @@ class EventStream(Generic[T_co]):
             StopAsyncIteration: the stream was left, or its informer has ended.
             ListenerOverflow: the stream has ``overflow="error"``, and its reader was too slow.
             ModelMismatch: ``convert=`` raised at the object of the next event. That event is
-                skipped; the stream can be read on.
+                skipped; the stream can be read on. A deletion is never skipped.
             UsageError: another task is waiting for the next event.
         """
         if self._waiting:
@@ -132,7 +132,7 @@ class EventStream(Generic[T_co]):
         if event is None:
             raise listener.make_failure() or StopAsyncIteration
         found: Any = event
-        shown: Event[T_co] = found if self._view is None else self._view.convert_event(event)
+        shown: Event[T_co] = found if self._view is None else self._view.convert(event)
         return shown
 
     def next_nowait(self) -> Event[T_co] | None:
@@ -145,7 +145,7 @@ class EventStream(Generic[T_co]):
         event = self.stored_nowait()
         found: Any = event
         shown: Event[T_co] | None = found
-        return shown if self._view is None or event is None else self._view.convert_event(event)
+        return shown if self._view is None or event is None else self._view.convert(event)
 
     def stored_nowait(self) -> Event | None:
         """Return the next event as ``next_nowait`` does, with the object as stored, whatever

@@ -22,7 +22,7 @@ from aioinformer._core.missing_names import LISTER_HINTS, declare_missing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._core.objects.view import ObjectView
+from aioinformer._core.objects.view import EventView, ObjectView
 from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
@@ -284,6 +284,10 @@ class SharedInformer(Generic[T]):
     def stored(self, key: ObjectKey) -> KubeObject | None:
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
+
+    def make_event_view(self) -> EventView[T] | None:
+        """Return what shows one listener's events as programs see them; ``None`` if as stored."""
+        return None if self._view is None else EventView(self._view)
 
     def rejection(self, key: ObjectKey) -> Exception | None:
         """Return the error for which the cache lacks the newest version of an object, if it does:

@@ -20,6 +20,7 @@ from aioinformer._core.objects.stored import ModelObject
 from aioinformer._core.objects.view import (
     MAX_CONVERTED,
     Conversion,
+    EventView,
     ObjectSnapshot,
     ObjectView,
     conversion_view,
@@ -60,7 +61,7 @@ def test_events_have_models_in_them() -> None:
     view, a, newer = model_view(Pod), model_object("a"), model_object("a", rv="2")
 
     def contents(event: Event) -> tuple[object, ...]:
-        match view.convert_event(event):
+        match EventView(view).convert(event):
             case Added(obj, initial):
                 return obj, initial
             case Updated(old, new, resync):
@@ -82,7 +83,7 @@ def test_events_have_models_in_them() -> None:
     ],
 )
 def test_events_of_models_have_the_key_of_the_object(event: Event) -> None:
-    assert model_view(Pod).convert_event(event).key == key("a")
+    assert EventView(model_view(Pod)).convert(event).key == key("a")
     assert event.key == key("a")
 
 
@@ -94,7 +95,7 @@ def test_the_key_of_an_event_that_a_program_made_of_a_model_is_an_error() -> Non
 def test_events_of_models_are_equal_to_plain_ones_and_shown_like_them() -> None:
     model = model_object("a").model
     shown: list[Event[Pod]] = [
-        model_view(Pod).convert_event(event)
+        EventView(model_view(Pod)).convert(event)
         for event in (
             Added(model_object("a")),
             Updated(model_object("a"), model_object("a")),
@@ -117,7 +118,7 @@ def test_events_of_models_are_equal_to_plain_ones_and_shown_like_them() -> None:
 
 
 def test_a_hashable_model_makes_hashable_events() -> None:
-    event = conversion_view(Converter()).convert_event(Added(pod("a")))
+    event = EventView(conversion_view(Converter())).convert(Added(pod("a")))
 
     assert hash(event) == hash(Added("a@1"))
 
@@ -128,7 +129,9 @@ def test_the_garbage_collector_frees_a_model_that_refers_to_its_event() -> None:
 
     def circle() -> weakref.ref[Mutable]:
         made = Mutable()
-        made.event = ObjectView(lambda _: made, "it", has_json=True).convert_event(Added(pod("a")))
+        made.event = EventView(ObjectView(lambda _: made, "it", has_json=True)).convert(
+            Added(pod("a"))
+        )
         return weakref.ref(made)
 
     alive = circle()
@@ -139,7 +142,7 @@ def test_the_garbage_collector_frees_a_model_that_refers_to_its_event() -> None:
 
 def test_a_resync_shows_one_object_twice() -> None:
     converter, obj = Converter(), pod("a")
-    event = conversion_view(converter).convert_event(Updated(obj, obj, True))
+    event = EventView(conversion_view(converter)).convert(Updated(obj, obj, True))
 
     assert isinstance(event, Updated)
     assert event.old is event.new
@@ -260,12 +263,10 @@ def test_an_update_from_what_can_not_be_converted_is_an_addition() -> None:
     bad, good = pod("a", node="raise"), pod("a", rv="2")
     view = conversion_view(Converter())
 
-    assert view.convert_event(Updated(bad, good)) == Added("a@2")
-    assert view.convert_event(Updated(bad, good)).key == key("a")
+    assert EventView(view).convert(Updated(bad, good)) == Added("a@2")
+    assert EventView(view).convert(Updated(bad, good)).key == key("a")
     with pytest.raises(ModelMismatch):
-        view.convert_event(Updated(good, bad))
-    with pytest.raises(ModelMismatch):
-        view.convert_event(Deleted(bad))
+        EventView(view).convert(Updated(good, bad))
 
 
 @pytest.mark.parametrize(
@@ -277,13 +278,62 @@ def test_a_deletion_shows_the_cached_state_if_the_last_one_can_not_be_converted(
     bad, good = pod("a", rv="2", node="raise"), pod("a", rv="2")
     view = conversion_view(Converter())
 
-    shown = view.convert_event(Deleted(last, "deleted", good))
+    shown = EventView(view).convert(Deleted(last, "deleted", good))
     assert shown == Deleted("a@2")
     assert shown.key == last.key
     assert view.failures == 1
+    assert EventView(view).convert(Deleted(good, "deleted", bad)) == Deleted("a@2")
+
+
+def test_an_object_that_can_not_be_converted_is_held_as_it_was_shown_last() -> None:
+    good, bad, worse = pod("a"), pod("a", rv="2", node="raise"), pod("a", rv="3", node="raise")
+    events = EventView(conversion_view(Converter()))
+
+    for event in (Updated(good, bad), Updated(bad, worse), Updated(worse, worse, True)):
+        with pytest.raises(ModelMismatch):
+            events.convert(event)
+        assert events.held(key("a")) == ("a@1",)
+    assert events.convert(Updated(worse, pod("a", rv="4"))) == Updated("a@1", "a@4")
+    assert events.held(key("a")) == ()
     with pytest.raises(ModelMismatch):
-        view.convert_event(Deleted(last, "deleted", bad))
-    assert view.convert_event(Deleted(good, "deleted", bad)) == Deleted("a@2")
+        events.convert(Updated(pod("a", rv="4"), bad))
+    assert events.convert(Deleted(worse, "vanished")) == Deleted("a@4", "vanished")
+    assert repr(events) == "<EventView held=0>"
+
+
+@pytest.mark.parametrize("reason", ["deleted", "vanished"])
+def test_the_deletion_of_an_object_that_was_never_shown_has_its_key_alone(reason: Any) -> None:
+    bad = pod("a", rv="2", node="raise")
+    events = EventView(conversion_view(Converter()))
+    with pytest.raises(ModelMismatch):
+        events.convert(Added(bad))
+    with pytest.raises(ModelMismatch):
+        events.convert(Updated(bad, pod("a", rv="3", node="raise")))
+
+    shown = events.convert(Deleted(bad, reason))
+    assert isinstance(shown, Deleted)
+    assert (shown.key, shown.reason) == (key("a"), reason)
+    assert type(shown).__name__ == "Deleted"
+    with pytest.raises(ModelMismatch, match="at resourceVersion 2: convert= "):
+        _ = shown.obj
+    assert shown == EventView(conversion_view(Converter())).convert(Deleted(bad, reason))
+    assert shown != Deleted("a@2", reason)
+    assert hash(shown)
+    assert "resourceVersion 2" in repr(shown)
+    assert repr(events) == "<EventView held=0>"
+
+
+def test_an_object_that_fits_for_the_first_time_is_an_addition() -> None:
+    bad = pod("a", node="raise")
+    events = EventView(conversion_view(Converter()))
+    with pytest.raises(ModelMismatch):
+        events.convert(Added(bad))
+
+    assert events.convert(Updated(bad, pod("a", rv="2"))) == Added("a@2")
+    with pytest.raises(ModelMismatch):
+        events.convert(Added(bad))
+    assert events.convert(Added(pod("a", rv="3"))) == Added("a@3")
+    assert repr(events) == "<EventView held=0>"
 
 
 def test_an_error_without_a_printable_message_is_reported_by_its_class() -> None:

@@ -271,7 +271,9 @@ def test_a_version_that_the_informer_rejects_is_a_failed_run(
 ) -> None:
     cluster, it = make_status_cluster(a=size), Finalized()
     cluster.add_resource(EVENTS)
-    options = {"finalizer": finalizer, "cleanup": it.cleanup} if finalizer else {}
+    options: dict[str, Any] = {}
+    if finalizer:
+        options = {"finalizer": finalizer, "cleanup": it.cleanup}
 
     async def main() -> None:
         source = ClusterSource(cluster)
@@ -307,3 +309,37 @@ def test_a_version_that_the_informer_rejects_is_a_failed_run(
     assert 3 in it.reconciled
     assert not {"x", "y"} & set(it.reconciled)
     assert {each["type"] for each in cluster.objects(EVENTS)} == {"Warning"}
+
+
+# -- objects that a controller watches ---------------------------------------------------------
+
+
+def test_an_object_that_stops_fitting_affects_what_it_affected_before() -> None:
+    cluster, runs, errors = make_status_cluster(a=1), list[str](), list[Any]()
+    cluster.create(BARS, {"metadata": {"name": "to-a"}, "spec": {"size": 1, "to": "a"}})
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        runs.append(key.name)
+
+    def to_name(obj: KubeObject) -> str:
+        size_of(obj)
+        return str(obj["spec"]["to"])
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos = informers.informer(FOOS)
+            bars = informers.informer(BARS, convert=to_name)
+            controller = Controller(foos, reconcile, on_error=errors.append)
+            async with controller.watches(bars, lambda name: [f"default/{name}"]):
+                await asyncio.sleep(5)
+                for size in ("x", "y", None):
+                    runs.clear()
+                    if size is None:
+                        cluster.delete(BARS, "to-a")
+                    else:
+                        cluster.merge_patch(BARS, "to-a", {"spec": {"size": size}})
+                    await asyncio.sleep(5)
+                    assert runs == ["a"], size
+
+    run_simulated(main)
+    assert [each.phase for each in errors] == ["trigger"] * 2

@@ -286,7 +286,7 @@ async def test_an_index_of_models_can_be_added_after_the_start() -> None:
 # -- conversions -------------------------------------------------------------------------------
 
 
-async def test_an_object_that_can_not_be_converted_is_no_failure_of_a_handler(
+async def test_an_object_that_can_not_be_converted_is_an_error_of_one_event(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.ERROR)
@@ -305,14 +305,55 @@ async def test_an_object_that_can_not_be_converted_is_no_failure_of_a_handler(
         label_pod(cluster, "a", "good")
         await wait_until(lambda: len(received) == 2)
 
-        assert received == [Added("a=none", True), Added("a=good")]
-        assert registration.statistics().errors == 0
+        assert received == [Added("a=none", True), Updated("a=none", "a=good")]
+        assert registration.statistics().errors == 1
         assert texts.health.unconverted > 0
         assert "convert= failed" in str(texts.health)
         assert not texts.health.rejected
     assert all(isinstance(problem.error, ModelMismatch) for problem in problems)
     assert all(problem.phase == "handler" for problem in problems)
     assert any("convert= value failed: ValueError: a bad value" in text for text in caplog.messages)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+async def test_a_deletion_is_delivered_with_the_last_state_that_could_be_converted(
+    threads: bool,
+) -> None:
+    cluster = cluster_with_pods("a", "odd")
+    label_pod(cluster, "odd", "bad")
+    texts = shaped(cluster, Shape.of(convert=value))
+    received, merged, removed = list[Event[str]](), list[Event[str]](), list[str]()
+
+    def remove(text: str, *, reason: DeleteReason) -> None:
+        removed.append(f"{text} {reason}")
+
+    options: dict[str, Any] = {"run_in_thread": threads}
+    registration = texts.add_handler(received.append, **options)
+    texts.add_handler(merged.append, filter=lambda text: text != "never", limit=1)
+    texts.on_delete(remove)
+    async with running_informer(texts), texts.events() as events:
+        assert await anext(events) == Added("a=none", True)
+        with pytest.raises(ModelMismatch):
+            await anext(events)
+        for number in range(3):
+            metadata = {"labels": {"value": "bad"}, "annotations": {"n": f"{number}"}}
+            cluster.merge_patch("pods", "a", {"metadata": metadata})
+        await wait_until(lambda: registration.statistics().errors == 4)
+        cluster.delete("pods", "a")
+        cluster.delete("pods", "odd")
+        await wait_until(lambda: len(received) == len(merged) == 3)
+
+        assert received[:2] == merged[:2] == [Added("a=none", True), Deleted("a=none")]
+        assert received[2].key == merged[2].key == ObjectKey("default", "odd")
+        assert removed == ["a=none deleted"]
+        for _ in range(3):
+            with pytest.raises(ModelMismatch):
+                await anext(events)
+        assert await anext(events) == Deleted("a=none")
+        last = await anext(events)
+        assert last.key == ObjectKey("default", "odd")
+        with pytest.raises(ModelMismatch):
+            _ = last.obj
 
 
 async def test_a_deletion_is_delivered_although_its_last_state_can_not_be_converted() -> None:
