@@ -224,7 +224,7 @@ class Controller:
         program = finalized(function, cleanup_function, informer, warnings, options, gate)
         report = self._errors.report_blocking if informer.report_blocking else None
         self._reconcile_runs = ReconcileRuns(program, options, report)
-        self._own_writes = OwnWrites(self.name)
+        self._own_writes = OwnWrites(self.name, options.client)
         target = WriteTarget(options, informer, self._own_writes, gate)
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
@@ -278,8 +278,7 @@ class Controller:
         # A child whose body can't be converted for the program still triggers its owner.
         trigger = InternalHandler(self._make_trigger(informer, ControllerOf(owner)))
         self._add_source(TriggerSource(informer, trigger, filter))
-        if filter is None:
-            self._own_writes.add_children(informer)
+        self._own_writes.add_children(informer, filtered=filter is not None)
         return self
 
     def watches(

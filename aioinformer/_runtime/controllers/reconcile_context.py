@@ -29,9 +29,11 @@ class ReconcileContext:
     the caches of the controller's informers show these writes, so that a run never decides by a
     state from before the last write of its key. A cache that doesn't show a write within ten
     seconds is a failed run, which is retried with backoff. A write that a healthy watch doesn't
-    show for two minutes is forgotten, with a warning: the informer's selectors exclude the object,
-    and the server sends no bookmarks. Writes through other writers, and writes whose answer was
-    lost, are not waited for.
+    show for two minutes is forgotten, with a warning. An informer is not waited for if it never
+    shows the written object: it reads another cluster than the controller's client and the
+    controller's own informer, or other namespaces, or its selectors or shard exclude the object.
+    Two clients are of one cluster if they have the same server's URL. Writes through other writers,
+    and writes whose answer was lost, are not waited for.
     """
 
     __slots__ = ("_run", "_writes")

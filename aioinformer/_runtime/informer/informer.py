@@ -285,6 +285,12 @@ class SharedInformer(Generic[T]):
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
 
+    def exclusion(self, obj: KubeObject) -> str:
+        """Return what certainly keeps an object of the server out of the cache: a requirement of a
+        selector, a namespace or the shard; empty if nothing does.
+        """
+        return self._pipeline.exclusion(obj)
+
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
 
