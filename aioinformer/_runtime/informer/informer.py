@@ -291,6 +291,13 @@ class SharedInformer(Generic[T]):
         """
         return self._pipeline.exclusion(obj)
 
+    @property
+    def departure(self) -> str:
+        """What an object may leave, and so this cache, without being deleted: a selector, or
+        namespaces that the informer follows; empty if there is nothing.
+        """
+        return self._pipeline.departure
+
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
 

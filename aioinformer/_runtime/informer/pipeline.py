@@ -261,6 +261,27 @@ class InformerPipeline(Generic[T]):
             fields = ""
         return Query.of(labels=labels, fields=fields).excludes(obj)
 
+    @property
+    def departure(self) -> str:
+        """What an object may leave without being deleted; empty if there is nothing."""
+        source = self._source
+        selectors: tuple[tuple[str, str], ...] = ()
+        if isinstance(source, ScopedSource):
+            if source.followed is not None:
+                return f"the namespaces that match {source.followed.predicate!r}"
+            selectors = source.selectors
+        elif isinstance(source, NamesSelectors):
+            chosen = source.selectors
+            selectors = ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
+        for labels, fields in selectors:
+            if labels:
+                return f"the label selector {labels}"
+            from aioinformer._core.selectors.selectors import selects_for_good  # rarely needed
+
+            if fields and not selects_for_good(fields):
+                return f"the field selector {fields}"
+        return ""
+
     def add_namespace(self, namespace: str, scope: Scope | None) -> None:
         """Read one more namespace, with the selectors of the informer without a ``scope``."""
         # Imported here, since only informers of several namespaces have scopes.

@@ -200,7 +200,7 @@ class ClusterListerWatcher:
             ServerError: the server answers with an error; raised on entering, with phase ``list``.
             TransportError: the answer is missing or incomplete.
         """
-        query = request.query() | self.selectors
+        query = {**request.query(), **self.selectors}
         async with self._drive_request("list", request) as driver:
             foreign = await self._start_response(driver, query)
             body = self._page(driver, query) if foreign is None else foreign.body
@@ -231,7 +231,7 @@ class ClusterListerWatcher:
             ServerError: the server answers with an error; raised on entering, with phase ``watch``.
             TransportError: the answer is missing or breaks off.
         """
-        query = request.query() | self.selectors
+        query = {**request.query(), **self.selectors}
         async with self._drive_request("watch", request) as driver:
             foreign = await self._start_response(driver, query)
             if foreign is not None:
