@@ -254,9 +254,9 @@ def finalized(
     if informer.departure:
         raise UsageError(
             f"the controller {options.name} has finalizer=, and its informer forgets an object "
-            f"that leaves {informer.departure}: the object would never be cleaned up, and stay when "
-            "it is deleted. Read the objects without that, and pass filter= to the controller, "
-            "which doesn't exclude deletions"
+            f"that leaves {informer.departure}: the object would never be cleaned up, and stay "
+            "when it is deleted. Read the objects without that, and pass filter= to the "
+            "controller, which doesn't exclude deletions"
         )
     return FinalizedReconcile(
         options.finalizer,

@@ -90,9 +90,7 @@ class _OwnWrite:
             return True
         if self.resource_version:
             return not is_older(cached.resource_version, self.resource_version)
-        if not cached.raw:
-            return True
-        return cached.deletion_timestamp is not None
+        return not cached.raw or cached.deletion_timestamp is not None
 
     def is_lost(self, now: float) -> bool:
         """Return True if a healthy watch had enough time to show this write."""
