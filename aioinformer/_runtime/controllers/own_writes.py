@@ -112,7 +112,7 @@ def _is_healthy(informer: SharedInformer[Any]) -> bool:
     return informer.health.state == "watching"
 
 
-def _origin(client: WriterSource | None) -> object:
+def _origin(client: object) -> object:
     return client.origin if isinstance(client, NamesOrigin) else None
 
 
@@ -173,7 +173,11 @@ class OwnWrites:
 
     def record_write(self, key: ObjectKey, resource: Resource, obj: KubeObject) -> None:
         """Note that the run of ``key`` wrote ``obj``."""
-        exclusions = {each: each.exclusion(obj) for each in self._informers_of(resource)}
+        # The answer to a write of the subresource ``scale`` has no labels of the object.
+        whole = obj.kind == resource.kind
+        exclusions = {
+            each: each.exclusion(obj) if whole else "" for each in self._informers_of(resource)
+        }
         for informer, excluded_by in exclusions.items():
             self._record(key, informer, obj.key, obj.uid, obj.resource_version, excluded_by)
         owned = {each: text for each, text in exclusions.items() if each in self._owned}
