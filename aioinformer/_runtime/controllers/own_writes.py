@@ -71,7 +71,8 @@ class _OwnWrite:
         """
         if self.ends_object:
             shown = Condition(self._has_ended, f"end of {self.uid}", reads_content=False)
-            await self.informer.wait_until(self.key, shown)
+            with self.informer.hurried(self.key.namespace):
+                await self.informer.wait_until(self.key, shown)
             return
         metadata = {
             "name": self.key.name,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar, Unpack
@@ -285,6 +285,10 @@ class SharedInformer(Generic[T]):
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
 
+    def hurried(self, namespace: str) -> AbstractContextManager[None]:
+        """Return a context in which an informer that polls lists the namespace every 5 s."""
+        return self._pipeline.hurried(namespace)
+
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object of the server out of the cache: a requirement of a
         selector, a namespace or the shard; empty if nothing does.
@@ -316,8 +320,9 @@ class SharedInformer(Generic[T]):
         The wait ends when the cache holds the object, by uid, in that version or a later one; or
         when the cache has applied everything up to that version and doesn't hold the object, which
         was deleted, rejected (``health.rejected``) or isn't selected. In the second case the server
-        proves the version with the next bookmark, up to a minute later. Returns the cached object,
-        in an earlier version if the written one was rejected; or ``None``.
+        proves the version with the next bookmark, up to a minute later. An informer that polls,
+        since the server refuses watches, lists at once and every 5 s meanwhile. Returns the cached
+        object, in an earlier version if the written one was rejected; or ``None``.
 
         Args:
             obj: the server's answer to a write, as a dict or any mapping, or a ``KubeObject``.

@@ -364,6 +364,46 @@ def test_a_controller_warns_once_if_its_informer_of_children_excludes_them(
     assert caplog.text.count("of=foos excludes it, so that its changes lead to no run") == 1
 
 
+@pytest.mark.parametrize("write", ["update", "deletion", "departure"])
+def test_a_run_waits_seconds_for_informers_whose_role_may_list_and_not_watch(write: str) -> None:
+    """Such an informer lists once a minute, and sooner for a wait."""
+    cluster, seen, times = make_cluster("a"), list[int | None](), list[float]()
+    cluster.create(BARS, {"metadata": {"name": "child", "labels": {"of": "foos"}}})
+    child = ObjectKey("default", "child")
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        source.faults.status(403, reason="Forbidden", verb="watch")
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            foos = informers.informer(FOOS)
+            bars = informers.informer(BARS, labels="of=foos" if write == "departure" else "")
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                shown = bars.lister.get(child)
+                seen.append(None if shown is None else shown.get("spec", {}).get("size", 0))
+                times.append(loop_time())
+                if shown is None or len(times) > 3:
+                    return None
+                match write:
+                    case "update":
+                        await ctx.api(BARS).patch(child, {"spec": {"size": len(times)}})
+                    case "deletion":
+                        await ctx.api(BARS).delete(child)
+                    case _:
+                        await ctx.api(BARS).patch(child, {"metadata": {"labels": None}})
+                return Result(requeue_after=0)
+
+            controller = Controller(foos, reconcile).watches(bars, lambda obj: [])
+            async with controller:
+                await asyncio.sleep(50)
+                assert controller.health.failed_runs == 0
+                assert bars.health.state == "polling"
+
+    run_simulated(main)
+    assert seen == ([0, 1, 2, 3] if write == "update" else [0, None])
+    assert times[-1] - times[0] < 6 * (len(times) - 1)
+
+
 def test_a_write_to_a_namespace_that_no_informer_reads_is_not_waited_for() -> None:
     cluster, times = make_cluster("a"), list[float]()
     cluster.create("namespaces", {"metadata": {"name": "other"}})
