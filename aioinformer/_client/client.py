@@ -224,6 +224,11 @@ class Client:
         return self._server
 
     @property
+    def origin(self) -> object:
+        """The server, by which a controller knows the informers that show its writes."""
+        return self._server or None
+
+    @property
     def namespace(self) -> str:
         """The namespace of the kubeconfig context or of the pod; empty if there is none.
 

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from aioinformer import Client, KubeObject, Problem, SharedInformer
-from aioinformer.errors import Forbidden
+from aioinformer.errors import CacheWaitTimeout, Forbidden
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.promises.conftest import wait_until as wait_for_real
 from tests.promises.function_lister_watcher import (
@@ -127,6 +127,35 @@ def test_health_shows_a_failed_list_and_afterwards_the_forbidden_watch_again() -
                 assert "500" in str(harness.informer.health.error)
             await wait_until(lambda: harness.informer.health.state == "polling")
             assert isinstance(harness.informer.health.error, Forbidden)
+
+    run_simulated(scenario)
+
+
+def test_a_wait_for_a_written_object_lists_at_once_and_every_five_seconds() -> None:
+    async def scenario() -> None:
+        cluster, faults = refused_watches(403, "Forbidden")
+        harness = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
+
+        def count_lists() -> int:
+            return sum(each.split()[0] in ("list", "whole") for each in harness.request_summaries)
+
+        async with harness.running():
+            informer = harness.informer
+            await informer.wait_synced(30)
+            await asyncio.sleep(20.0)
+            label_pod(cluster, "a", "new")
+            await informer.wait_for(cluster.get("pods", "a"), timeout=1.0)
+            await asyncio.sleep(1.0)
+            label_pod(cluster, "a", "newer")
+            await informer.wait_for(cluster.get("pods", "a"), timeout=5.0)
+            before, body = count_lists(), cluster.get("pods", "a")
+            body["metadata"]["resourceVersion"] = "999999"
+            waits = [informer.wait_for(body, timeout=60.0) for _ in range(3)]
+            results = await asyncio.gather(*waits, return_exceptions=True)
+            assert all(isinstance(each, CacheWaitTimeout) for each in results)
+            assert 11 <= count_lists() - before <= 13
+            await asyncio.sleep(240.0)
+            assert count_lists() - before <= 18, "once a minute again"
 
     run_simulated(scenario)
 

@@ -192,10 +192,10 @@ class DiscoveryFetcher:
         try:
             document = await self._fetch(root, AGGREGATED_ACCEPT)
         except (NotFound, Forbidden) as error:
-            found = await self._find_without_list(resource)
-            if found is None:
+            other = await self._find_without_list(resource)
+            if other is None:
                 raise _unclear_error(resource, error) from error
-            return found
+            return other
         found = await _parse_document(
             parse_aggregated_resources, document, self._describe_document(root)
         )

@@ -25,6 +25,7 @@ from aioinformer._core.objects.view import ObjectView, name_of
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.paths import parse_path
 from aioinformer._core.selectors.projections import Field, Fields, fields
+from aioinformer._core.selectors.projections import field as make_field
 from aioinformer._core.selectors.requirements import LabelRequirement
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 
@@ -43,6 +44,14 @@ PARSE_CACHE_SIZE = 256
 """Parsed selectors that are remembered; parsing one takes 20 µs."""
 
 NAMESPACE = "metadata.namespace"
+
+_DERIVED_FIELDS = frozenset(
+    {
+        *("spec.host", "spec.hostNetwork", "spec.unschedulable", "status.replicas"),
+        *("status.successful", "reportingComponent", "source"),
+    }
+)
+"""Paths of a server's field selectors whose value it has although the object may lack the path."""
 
 
 class Query(Struct, frozen=True):
@@ -99,6 +108,20 @@ class Query(Struct, frozen=True):
         """Return the test of stored objects, without ``where``."""
         tests = tuple(self._object_tests())
         return lambda obj: all(test(obj) for test in tests)
+
+    def excludes(self, obj: KubeObject) -> str:
+        """Return a requirement of the selectors that a server certainly denies for an object; empty
+        if there is none.
+        """
+        for label in self.labels.requirements:
+            if not label.matches(obj.labels):
+                return str(label)
+        for each in self.fields.requirements:
+            value = make_field(each.path)(obj)
+            known = value is not None or each.path not in _DERIVED_FIELDS
+            if known and not each.matches({each.path: _field_text(value)}):
+                return str(each)
+        return ""
 
     def search(self, state: ReadableState) -> Search[Any]:
         lookups = list(self._index_candidates(state))

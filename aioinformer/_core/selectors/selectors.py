@@ -140,6 +140,14 @@ class FieldSelector(Struct, frozen=True):
         return ",".join(map(str, self.requirements))
 
 
+_UNCHANGING = ("metadata.name", "metadata.namespace")
+
+
+def selects_for_good(fields: str) -> bool:
+    """Return True if an object that a field selector selects can't leave the selection."""
+    return all(each.path in _UNCHANGING for each in FieldSelector.parse(fields).requirements)
+
+
 def _make_equality(path: str, value: object) -> FieldRequirement:
     if not isinstance(value, str):  # a number or a boolean, from YAML
         raise TypeError(f"a field selector maps paths to strings, not {path!r} to {value!r}")

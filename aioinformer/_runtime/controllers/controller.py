@@ -23,7 +23,11 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import EventView
 from aioinformer._core.selectors.event_filter import Filter, check_filter
-from aioinformer._runtime.controllers.finalizer import DeletionTrigger, finalized
+from aioinformer._runtime.controllers.finalizer import (
+    DeletionTrigger,
+    DepartureWarning,
+    finalized,
+)
 from aioinformer._runtime.controllers.health import (
     ControllerHealth,
     ControllerState,
@@ -154,7 +158,8 @@ class Controller:
             finalizer: a name such as ``example.com/cleanup``, added to ``metadata.finalizers``
                 before the first reconcile of an object and removed after the cleanup, through
                 ``client``. Objects that are being deleted are not passed to ``reconcile``. A
-                ``filter`` doesn't exclude deletions of objects that have it.
+                ``filter`` doesn't exclude deletions of objects that have it. ``informer`` must not
+                have selectors or namespaces that an object can leave.
             cleanup: ``async def cleanup(key, ctx)``, called for an object that is being deleted and
                 has the finalizer. ``None`` removes the finalizer, and the server deletes the
                 object. A ``Result`` means a later call. An exception is retried with backoff, never
@@ -181,8 +186,9 @@ class Controller:
                 ``run_in_thread=True`` or async with it.
             ValueError: a number is out of range, or ``finalizer`` is no qualified name.
             UsageError: ``finalizer`` or ``failure_condition`` is given without ``client``, or
-                ``informer`` has a ``model=`` and so no metadata and conditions to read; or both an
-                informer and ``shards`` are given.
+                ``informer`` has a ``model=`` and so no metadata and conditions to read; or
+                ``finalizer`` is given and ``informer`` forgets objects that leave its ``labels``,
+                ``fields`` or followed namespaces; or both an informer and ``shards`` are given.
             UnknownResource: no built-in resource has that name.
         """
         found = find_informer(informer, shards)
@@ -225,7 +231,7 @@ class Controller:
         program = finalized(function, cleanup_function, informer, warnings, options, gate)
         report = self._errors.report_blocking if informer.report_blocking else None
         self._reconcile_runs = ReconcileRuns(program, options, report)
-        self._own_writes = OwnWrites(self.name)
+        self._own_writes = OwnWrites(self.name, options.client)
         target = WriteTarget(options, informer, self._own_writes, gate)
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
@@ -247,6 +253,9 @@ class Controller:
         if options.finalizer is not None and options.filter is not None:
             deletions = InternalHandler(DeletionTrigger(informer.name, enqueue, self._gate))
             self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
+        if options.finalizer is not None:
+            warn = InternalHandler(DepartureWarning(self.name, options.finalizer))
+            self._sources.append(TriggerSource(informer, warn, resync=0.0, coalesce=True))
         if options.filter is not None:  # an object that the filter excludes is deleted without run
             forget = InternalHandler(DeletionHandler(self._workers.forget_absent))
             self._sources.append(TriggerSource(informer, forget, resync=0.0, coalesce=True))
@@ -286,8 +295,7 @@ class Controller:
         # A child whose body can't be converted for the program still triggers its owner.
         trigger = InternalHandler(self._make_trigger(informer, ControllerOf(owner)))
         self._add_source(TriggerSource(informer, trigger, filter))
-        if filter is None:
-            self._own_writes.add_children(informer)
+        self._own_writes.add_children(informer, filtered=filter is not None)
         return self
 
     def watches(

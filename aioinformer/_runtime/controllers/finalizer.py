@@ -25,7 +25,7 @@ from aioinformer._core.controllers.finalizers import (
 )
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
-from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 from aioinformer._runtime.controllers.health import WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext, writes_of
@@ -247,6 +247,31 @@ class DeletionTrigger:
         return f"<DeletionTrigger of {self._informer}>"
 
 
+class DepartureWarning:
+    """A handler that names objects with the finalizer that leave the cache and still exist.
+
+    A ``transform=`` may drop them, and a selector exclude them that the program adds later.
+    """
+
+    def __init__(self, controller: str, finalizer: str) -> None:
+        self._controller = controller
+        self._finalizer = finalizer
+
+    def __call__(self, event: Event[Any]) -> None:
+        """Log the departure of an object that waits for a cleanup and isn't being deleted."""
+        if not isinstance(event, Deleted) or event.reason not in ("deleted", "dropped"):
+            return
+        if next_step(event.obj, self._finalizer) == "reconcile":
+            log.warning(
+                "controller %s: %s has left the cache with the finalizer %s and without a deletion "
+                "(%s); it is cleaned up only if it is deleted after it has returned",
+                *(self._controller, event.key, self._finalizer, event.reason),
+            )
+
+    def __repr__(self) -> str:
+        return f"<DepartureWarning of {self._controller}>"
+
+
 def finalized(
     reconcile: ReconcileFunction,
     cleanup: ReconcileFunction | None,
@@ -258,7 +283,8 @@ def finalized(
     """Return the reconciler with the finalizer of a controller's options, if there is one.
 
     Raises:
-        UsageError: the controller has no client, or its informer keeps no metadata.
+        UsageError: the controller has no client; or its informer keeps no metadata, or forgets
+            objects that aren't deleted.
     """
     if cleanup is None:
         return reconcile
@@ -270,6 +296,13 @@ def finalized(
             "client=elector.guarded_client(client) under a LeaderElector"
         )
     informer.check_bytes("finalizer= reads metadata.finalizers in")
+    if informer.departure:
+        raise UsageError(
+            f"the controller {options.name} has finalizer=, and its informer forgets an object "
+            f"that leaves {informer.departure}: the object would never be cleaned up, and stay "
+            "when it is deleted. Read the objects without that, and pass filter= to the "
+            "controller, which doesn't exclude deletions"
+        )
     return FinalizedReconcile(
         options.finalizer,
         reconcile,

@@ -5,24 +5,30 @@ an old state: it would create a second object, or write an old status back. So t
 key waits until the caches show them. After ``CATCH_UP_TIMEOUT`` seconds it counts as failed
 instead, so that its worker is free, health names the reason, and the key is retried with backoff.
 Only a write that a healthy watch doesn't show for ``GIVE_UP_TIMEOUT`` seconds is forgotten, with a
-warning: the informer's selectors exclude the object, and its server sends no bookmarks.
+warning: the server doesn't select the object, and sends no bookmarks.
+
+An informer that certainly never shows the written object is not waited for: it reads another
+cluster, or other namespaces, or its selectors or its shard exclude the object. If its cache holds
+an earlier state of the object, the run waits until the object has left.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from aioinformer._core.controllers.applied_children import AppliedChildren
+from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.writing.resource_writer import NamesOrigin, WriterSource
 from aioinformer.errors import CacheWaitTimeout, NotComparable, UsageError
 
 log = logging.getLogger("aioinformer.controller")
@@ -48,6 +54,13 @@ class _OwnWrite:
     resource_version: str
     """The version of the written object; empty for a deletion."""
     written_at: float
+    excluded_by: str = ""
+    """What keeps the written object out of the cache; empty for nothing."""
+
+    @property
+    def ends_object(self) -> bool:
+        """True if the cache is to lose the object: it was deleted, or left the selection."""
+        return not self.resource_version or bool(self.excluded_by)
 
     async def wait(self) -> None:
         """Wait until the cache shows this write or a later state, whether it fits ``convert=`` or
@@ -57,9 +70,10 @@ class _OwnWrite:
             NotComparable: the versions of the server are no numbers.
             UsageError: the informer can't show it: it reads another namespace, or it has ended.
         """
-        if not self.resource_version:
-            shown = Condition(self._is_deleted, f"deletion of {self.uid}", reads_content=False)
-            await self.informer.reader.wait_until(self.key, shown)
+        if self.ends_object:
+            shown = Condition(self._has_ended, f"end of {self.uid}", reads_content=False)
+            with self.informer.hurried(self.key.namespace):
+                await self.informer.reader.wait_until(self.key, shown)
             return
         metadata = {
             "name": self.key.name,
@@ -69,13 +83,16 @@ class _OwnWrite:
         }
         await self.informer.reader.wait_for({"metadata": metadata})
 
-    def _is_deleted(self, cached: KubeObject | None) -> bool:
-        """Return True for a state after the deletion. An object with finalizers remains, with a
-        time of deletion. A model has no such field, so its removal is not waited for.
+    def _has_ended(self, cached: KubeObject | None) -> bool:
+        """Return True for a state after the deletion, or after the write that has excluded the
+        object. A deleted object with finalizers remains, with a time of deletion. A model has no
+        such field, so its removal is not waited for.
         """
-        if cached is None or cached.uid != self.uid or not cached.raw:
+        if cached is None or cached.uid != self.uid:
             return True
-        return cached.deletion_timestamp is not None
+        if self.resource_version:
+            return not is_older(cached.resource_version, self.resource_version)
+        return not cached.raw or cached.deletion_timestamp is not None
 
     def is_lost(self, now: float) -> bool:
         """Return True if a healthy watch had enough time to show this write."""
@@ -89,23 +106,35 @@ class _OwnWrite:
         state = (
             f"at resourceVersion {self.resource_version}" if self.resource_version else "deleted"
         )
-        return f"{self.informer.resource} {self.key} {state}"
+        excluded = f", which {self.excluded_by} excludes" if self.excluded_by else ""
+        return f"{self.informer.resource} {self.key} {state}{excluded}"
 
 
 def _is_healthy(informer: SharedInformer[Any]) -> bool:
     return informer.health.state == "watching"
 
 
+def _origin(client: object) -> object:
+    return client.origin if isinstance(client, NamesOrigin) else None
+
+
 class OwnWrites:
     """The own writes of one controller, by the key whose run made them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, client: WriterSource | None = None) -> None:
+        """Record the writes through ``client``; ``None`` for the client of the first informer."""
         self._name = name
+        self._client = client
         self._informers: list[SharedInformer[Any]] = []
         self._children: list[SharedInformer[Any]] = []
+        """The informers that show each change of the children that they select."""
+        self._owned: dict[SharedInformer[Any], bool] = {}
+        """The informers of children, with True once a child was named that one excludes."""
         self.applied = AppliedChildren()
         """The last apply of each child."""
-        self._writes: dict[ObjectKey, dict[tuple[SharedInformer[Any], ObjectKey], _OwnWrite]] = {}
+        self._writes: dict[
+            ObjectKey, dict[tuple[SharedInformer[Any], ObjectKey, bool], _OwnWrite]
+        ] = {}
         self._retired: dict[ObjectKey, float] = {}
         """The times at which keys with writes were retired, the earliest first."""
         self._timer: asyncio.TimerHandle | None = None
@@ -118,16 +147,22 @@ class OwnWrites:
         """Wait for this informer's cache too."""
         self._informers.append(informer)
 
-    def add_children(self, informer: SharedInformer[Any]) -> None:
-        """Rely on this informer: each change of a child is an event that leads to a run."""
-        if informer.keeps_bodies:
+    def add_children(self, informer: SharedInformer[Any], *, filtered: bool) -> None:
+        """Rely on this informer: each change of a child is an event that leads to a run, unless the
+        events are ``filtered``.
+        """
+        self._owned.setdefault(informer, False)
+        if informer.keeps_bodies and not filtered:
             self._children.append(informer)
 
     def children_of(self, resource: Resource) -> SharedInformer[Any] | None:
         """Return the informer that shows all changes of the children of a resource, if there is
         one.
         """
-        return next((each for each in self._children if each.resource == resource), None)
+        return next(
+            (each for each in self._children if each.resource == resource and self._is_near(each)),
+            None,
+        )
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -140,7 +175,31 @@ class OwnWrites:
 
     def record_write(self, key: ObjectKey, resource: Resource, obj: KubeObject) -> None:
         """Note that the run of ``key`` wrote ``obj``."""
-        self._record(key, resource, obj.key, obj.uid, obj.resource_version)
+        # The answer to a write of the subresource ``scale`` has no labels of the object.
+        whole = obj.kind == resource.kind
+        exclusions = {
+            each: each.exclusion(obj) if whole else "" for each in self._informers_of(resource)
+        }
+        for informer, excluded_by in exclusions.items():
+            self._record(key, informer, obj.key, obj.uid, obj.resource_version, excluded_by)
+        owned = {each: text for each, text in exclusions.items() if each in self._owned}
+        if all(owned.values()) and any(
+            each.get("controller") for each in obj["metadata"].get("ownerReferences") or ()
+        ):
+            self._name_excluded(obj, owned)
+
+    def _name_excluded(
+        self, obj: KubeObject, exclusions: Mapping[SharedInformer[Any], str]
+    ) -> None:
+        """Warn, once for each informer of children, that it excludes a child."""
+        for informer, text in exclusions.items():
+            if not self._owned[informer]:
+                self._owned[informer] = True
+                log.warning(
+                    "controller %s: a run wrote the child %s, and the informer of %s never shows "
+                    "it: %s excludes it, so that its changes lead to no run",
+                    *(self._name, obj.key, informer.name, text),
+                )
 
     def record_deletion(
         self, key: ObjectKey, resource: Resource, deleted: ObjectKey, uid: str
@@ -149,23 +208,39 @@ class OwnWrites:
         for informer in self._informers_of(resource):
             cached = informer.stored(deleted)
             if known := uid or ("" if cached is None else cached.uid):
-                self._record(key, resource, deleted, known, "")
+                self._record(key, informer, deleted, known, "")
 
     def _record(
-        self, key: ObjectKey, resource: Resource, target: ObjectKey, uid: str, version: str
+        self,
+        key: ObjectKey,
+        informer: SharedInformer[Any],
+        target: ObjectKey,
+        uid: str,
+        version: str,
+        excluded_by: str = "",
     ) -> None:
         now = asyncio.get_running_loop().time()
-        for informer in self._informers_of(resource):
-            # The newest write of an object is the last one to wait for.
-            write = _OwnWrite(informer, target, uid, version, now)
-            self._writes.setdefault(key, {})[informer, target] = write
+        write = _OwnWrite(informer, target, uid, version, now, excluded_by)
+        # The newest write of an object is the last one to wait for. The state before its end is
+        # waited for too: the cache may not show the object yet.
+        self._writes.setdefault(key, {})[informer, target, write.ends_object] = write
 
     def _informers_of(self, resource: Resource) -> Iterator[SharedInformer[Any]]:
-        """Yield the informers of a resource, in whatever version."""
+        """Yield the informers of a resource, in whatever version, that read the cluster to which
+        the controller writes.
+        """
         identity = resource.group, resource.plural
-        for each in self._informers:
-            if (each.resource.group, each.resource.plural) == identity:
+        for each in dict.fromkeys(self._informers):
+            if (each.resource.group, each.resource.plural) == identity and self._is_near(each):
                 yield each
+
+    def _is_near(self, informer: SharedInformer[Any]) -> bool:
+        """Return False for an informer of another cluster than that of the controller's client and
+        of its first informer. Two servers of which nothing is known count as one cluster.
+        """
+        origin = _origin(informer.client)
+        near = {_origin(self._informers[0].client), _origin(self._client)} - {None}
+        return origin is None or not near or origin in near
 
     # -- waiting -------------------------------------------------------------------------------
 

@@ -29,9 +29,13 @@ class ReconcileContext:
     the caches of the controller's informers show these writes, so that a run never decides by a
     state from before the last write of its key. A cache that doesn't show a write within ten
     seconds is a failed run, which is retried with backoff. A write that a healthy watch doesn't
-    show for two minutes is forgotten, with a warning: the informer's selectors exclude the object,
-    and the server sends no bookmarks. Writes through other writers, and writes whose answer was
-    lost, are not waited for.
+    show for two minutes is forgotten, with a warning. An informer is not waited for if it never
+    shows the written object: it reads another cluster than the controller's client and the
+    controller's own informer, or other namespaces, or its selectors or shard exclude the object.
+    Two clients are of one cluster if they have the same server's URL. No write of a run to its own
+    object, also through ``api``, reaches another object that was created under its name since the
+    run began: ``Conflict``, or ``Invalid``, is raised. Writes through other writers,
+    and writes whose answer was lost, are not waited for.
     """
 
     __slots__ = ("_run", "_writes")
@@ -139,9 +143,9 @@ class ReconcileContext:
         object is read from the server instead, once in a run.
 
         The differences are sent as a merge patch (RFC 7386) of the subresource ``status``: ``None``
-        removes a field, a list replaces a list. A patch with a list names the resourceVersion: if
-        another program has changed the object meanwhile, ``Conflict`` is raised, and the controller
-        retries.
+        removes a field, a list replaces a list. The patch names the resourceVersion. If another
+        program has changed the object meanwhile, a patch with a list raises ``Conflict``, and the
+        controller retries; any other patch is sent again for the newest version, up to five times.
 
         Returns:
             The object as the server has stored it, or the cached object if nothing was sent.

@@ -27,6 +27,7 @@ from aioinformer._core.writing.event_objects import EventType
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
 from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.controllers.own_object_writer import OwnObjectWriter, other_object
 from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
@@ -105,10 +106,14 @@ class RunWrites:
         """Note that the server stored ``obj``."""
         self._target.own_writes.record_write(self._key, resource, obj)
         self._target.own_writes.applied.discard(self._key, resource, obj.key)
-        own = self._target.informer.resource
-        if (resource.group, resource.plural, obj.key) == (own.group, own.plural, self._key):
+        # The answer to a write of the subresource ``scale`` is no state of the object.
+        if self._is_own(resource) and obj.key == self._key and obj.kind == resource.kind:
             self._newest = obj
             self._unbroken = False  # the writes that keep it True restore it
+
+    def _is_own(self, resource: Resource) -> bool:
+        own = self._target.informer.resource
+        return (resource.group, resource.plural) == (own.group, own.plural)
 
     def record_deletion(self, resource: Resource, key: ObjectKey, uid: str) -> None:
         """Note that the server accepted a deletion."""
@@ -162,9 +167,12 @@ class RunWrites:
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
         """Return a writer whose writes the next run of this key waits for."""
-        writer = self._target.writer(resolve_built_in(resource), namespace)
+        found = resolve_built_in(resource)
+        writer = self._target.writer(found, namespace)
         if self._target.gate is not None:
             writer = GuardedWriter(writer, partial(self._target.gate.check, self._key))
+        if self._is_own(found):
+            writer = OwnObjectWriter(writer, self, namespace or "")
         return RecordedWriter(writer, self, namespace or "")
 
     async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:
@@ -256,19 +264,39 @@ class RunWrites:
         """A logger that names the controller and the key."""
         return KeyLogger(self._target.name, self._key)
 
+    @property
+    def state(self) -> KubeObject | None:
+        """The newest known state of the own object; ``None`` if the run began without one."""
+        own, cached = self._newest or self._observed, self.obj
+        if own is None or cached is None or cached.uid != own.uid:
+            return own
+        return cached if is_older(own.resource_version, cached.resource_version) else own
+
     def _current(self) -> KubeObject | None:
-        """Return the cached object or what this run has written, whichever is newer."""
-        cached, newest = self.obj, self._newest
-        if cached is None or newest is None or newest.uid != cached.uid:
-            return cached
-        return newest if is_older(cached.resource_version, newest.resource_version) else cached
+        """Return the newest known state of the own object; ``None`` if the cache has none. Raise
+        ``Conflict`` as ``_owner``.
+        """
+        if self.obj is None:
+            return None
+        owner = self._owner()
+        return self.state or owner
 
     async def _newest_or_raise(self) -> KubeObject:
         return self._existing(await self.newest())
 
     def _owner(self) -> KubeObject:
-        """Return the cached object of the key, or raise ``NotCached``."""
-        return self._existing(self.obj)
+        """Return the cached object of the key.
+
+        Raises:
+            NotCached: there is none.
+            Conflict: another program has created it again since the run began.
+        """
+        own, cached = self._newest or self._observed, self._existing(self.obj)
+        if own is None or cached.uid == own.uid:
+            return cached
+        if self._observed is not None and cached.uid == self._observed.uid:
+            return own  # the run has created it again
+        raise other_object(self._target.informer.resource, self._key)
 
     def _existing(self, obj: KubeObject | None) -> KubeObject:
         if obj is None:

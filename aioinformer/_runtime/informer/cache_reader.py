@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
@@ -54,8 +55,11 @@ class CacheReader(Generic[T]):
         *,
         namespace: str | None,
         describe: Callable[[], str],
+        hurried: Callable[[str], AbstractContextManager[None]],
     ) -> None:
-        """Make a reader. ``describe`` returns what the informer does now, for errors."""
+        """Make a reader. ``describe`` returns what the informer does now, for errors; ``hurried`` a
+        context in which the state of a namespace is read soon, if lists refresh the cache.
+        """
         self._name = name
         self._resource = resource
         self._indexer = indexer
@@ -63,6 +67,7 @@ class CacheReader(Generic[T]):
         self._listeners = listeners
         self._namespace = namespace
         self._describe = describe
+        self._hurried = hurried
         self._view: ObjectView[T] | None = indexer.view
 
     def snapshot(self) -> Mapping[ObjectKey, T]:
@@ -97,9 +102,10 @@ class CacheReader(Generic[T]):
     ) -> KubeObject | None:
         written = ObjectVersion.of(obj)
         self._check_own_object(obj, written)
-        return await self.run_with_timeout(
-            timeout, lambda: str(written), lambda: self._pump.waiters.wait_for_version(written)
-        )
+        with self._hurried(written.key.namespace):
+            return await self.run_with_timeout(
+                timeout, lambda: str(written), lambda: self._pump.waiters.wait_for_version(written)
+            )
 
     async def wait_until(
         self, key: ObjectKey, predicate: ObjectTest[T], timeout: float | None = None

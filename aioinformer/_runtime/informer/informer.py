@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar, Unpack
@@ -305,6 +305,23 @@ class SharedInformer(Generic[T]):
             observer(key)
         return lambda: observers.pop(observer, None)
 
+    def hurried(self, namespace: str) -> AbstractContextManager[None]:
+        """Return a context in which an informer that polls lists the namespace every 5 s."""
+        return self._pipeline.hurried(namespace)
+
+    def exclusion(self, obj: KubeObject) -> str:
+        """Return what certainly keeps an object of the server out of the cache: a requirement of a
+        selector, a namespace or the shard; empty if nothing does.
+        """
+        return self._pipeline.exclusion(obj)
+
+    @property
+    def departure(self) -> str:
+        """What an object may leave, and so this cache, without being deleted: a selector, or
+        namespaces that the informer follows; empty if there is nothing.
+        """
+        return self._pipeline.departure
+
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
 
@@ -323,8 +340,9 @@ class SharedInformer(Generic[T]):
         The wait ends when the cache holds the object, by uid, in that version or a later one; or
         when the cache has applied everything up to that version and doesn't hold the object, which
         was deleted, rejected (``health.rejected``) or isn't selected. In the second case the server
-        proves the version with the next bookmark, up to a minute later. Returns the cached object,
-        in an earlier version if the written one was rejected; or ``None``.
+        proves the version with the next bookmark, up to a minute later. An informer that polls,
+        since the server refuses watches, lists at once and every 5 s meanwhile. Returns the cached
+        object, in an earlier version if the written one was rejected; or ``None``.
 
         Args:
             obj: the server's answer to a write, as a dict or any mapping, or a ``KubeObject``.

@@ -26,7 +26,11 @@ from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import (
+    ListerWatcher,
+    NamesSelectors,
+    served_namespace,
+)
 from aioinformer._runtime.reflector.shard_source import group_of
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.reporter import InformerReporter
@@ -185,6 +189,7 @@ class InformerPipeline(Generic[T]):
             self.listeners,
             namespace=namespace,
             describe=self.status.weak_describe(),
+            hurried=self.hurried,
         )
 
     def _make_single(
@@ -229,6 +234,59 @@ class InformerPipeline(Generic[T]):
     @property
     def _run_reflector(self) -> RunReflector:
         return run_reflector if self.checkpointer is None else self.checkpointer.restore_and_run
+
+    def hurried(self, namespace: str) -> AbstractContextManager[None]:
+        """Return a context in which a reflector that polls lists at the least interval."""
+        reflector = self._reflectors.find(namespace)
+        return nullcontext() if reflector is None else reflector.poll_wait.hurried()
+
+    def exclusion(self, obj: KubeObject) -> str:
+        """Return what certainly keeps an object of the server out of the cache; empty if nothing
+        does.
+        """
+        key, shards = obj.key, self.group_shards
+        reflector = self._reflectors.find(key.namespace)
+        if self.indexer.state.part_of(key) is None:
+            return f"namespace {key.namespace}"
+        if shards is not None and shards.shard_of_object(obj) not in shards.held:
+            return "another shard"
+        if reflector is None:
+            return ""
+        ranges, source = reflector.ranges, reflector.source
+        if shards is None and ranges is not None and not ranges.has(obj.uid, key.namespace):
+            return "another shard"
+        if served_namespace(source) not in (None, key.namespace):
+            return f"namespace {key.namespace}"
+        if not isinstance(source, NamesSelectors):
+            return ""
+        from aioinformer._core.cache.query import Query  # for controllers that write
+
+        chosen = source.selectors
+        labels, fields = chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")
+        if obj.api_version != source.resource.api_version:  # which may have other fields
+            fields = ""
+        return Query.of(labels=labels, fields=fields).excludes(obj)
+
+    @property
+    def departure(self) -> str:
+        """What an object may leave without being deleted; empty if there is nothing."""
+        source = self._source
+        selectors: tuple[tuple[str, str], ...] = ()
+        if isinstance(source, ScopedSource):
+            if source.followed is not None:
+                return f"the namespaces that match {source.followed.predicate!r}"
+            selectors = source.selectors
+        elif isinstance(source, NamesSelectors):
+            chosen = source.selectors
+            selectors = ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
+        for labels, fields in selectors:
+            if labels:
+                return f"the label selector {labels}"
+            from aioinformer._core.selectors.selectors import selects_for_good  # rarely needed
+
+            if fields and not selects_for_good(fields):
+                return f"the field selector {fields}"
+        return ""
 
     def add_namespace(self, namespace: str, scope: Scope | None) -> None:
         """Read one more namespace, with the selectors of the informer without a ``scope``."""

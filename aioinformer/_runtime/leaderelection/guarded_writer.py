@@ -14,7 +14,7 @@ from typing import Any
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import Patch, Propagation
-from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
+from aioinformer._runtime.writing.resource_writer import NamesOrigin, ResourceWriter, WriterSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +101,8 @@ class GuardedClient:
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> GuardedWriter:
         """See ``WriterSource``."""
         return GuardedWriter(self.client.api(resource, namespace=namespace), self.check)
+
+    @property
+    def origin(self) -> object:
+        """See ``NamesOrigin``."""
+        return self.client.origin if isinstance(self.client, NamesOrigin) else None

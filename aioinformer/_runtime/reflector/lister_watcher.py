@@ -106,6 +106,16 @@ def served_namespace(source: ListerWatcher) -> str | None:
 
 
 @runtime_checkable
+class NamesSelectors(Protocol):
+    """A ``ListerWatcher`` that knows which objects of its namespace it selects."""
+
+    @property
+    def selectors(self) -> Mapping[str, str]:
+        """The query parameters ``labelSelector`` and ``fieldSelector``, and perhaps others."""
+        ...
+
+
+@runtime_checkable
 class SupportsMetadataOnly(Protocol):
     """A ``ListerWatcher`` that can ask the server for the metadata of objects only.
 

@@ -82,7 +82,8 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
     poll_interval: float = POLL_INTERVAL
     """Seconds, five at least, between two lists that refresh the cache where the server serves
     lists and refuses watches (403, 404 or 405). Each interval is up to a tenth shorter or longer.
-    The watch is tried again now and then."""
+    The watch is tried again now and then. Five seconds while ``wait_for``, or the next run of a key
+    that wrote, waits for the cache."""
     watch_seconds: tuple[int, int] = WATCH_SECONDS
     """The least and the greatest requested duration of a watch in seconds, 60 at least; a random
     one between them, so that watches that began together don't end together (client-go). Some

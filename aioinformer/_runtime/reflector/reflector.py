@@ -29,6 +29,7 @@ from aioinformer._core.listwatch.transitions import (
     TRANSITIONS,
     WATCH_ONLY_TRANSITIONS,
     ScheduledRequest,
+    Wait,
 )
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
@@ -42,6 +43,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     served_namespace,
 )
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
+from aioinformer._runtime.reflector.poll_wait import PollWait
 from aioinformer._runtime.reflector.shard_source import make_shard_filter, select_shard
 from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
@@ -133,6 +135,7 @@ class Reflector:
         self.shard = make_shard_filter(options.shard, source.resource)
         """The check of objects, and what the server has sent; ``None`` for no shard."""
         self._source = source
+        self.poll_wait = PollWait()
         self.reporter = reporter or InformerReporter(str(source.resource))
 
     @property
@@ -242,8 +245,12 @@ class Reflector:
             request = step.request
 
     async def _wait(self, step: ScheduledRequest) -> None:
-        """Wait before the next request. An answer to another informer may end the wait."""
-        if step.until_answer and isinstance(self._source, SharesAnswers):
+        """Wait before the next request. An answer to another informer may end the wait, and a wait
+        for the cache that of a poll.
+        """
+        if step.transition.wait is Wait.POLL:
+            await self.poll_wait.wait(step.delay)
+        elif step.until_answer and isinstance(self._source, SharesAnswers):
             if await self._source.wait_for_answer(step.delay):
                 self._state.end_wait(asyncio.get_running_loop().time())
         else:

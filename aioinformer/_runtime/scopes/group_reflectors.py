@@ -126,6 +126,9 @@ class GroupReflectors:
     def parts(self) -> Sequence[ScopePart]:
         return self.scopes.parts() if self.shards.held else ()
 
+    def find(self, namespace: str) -> Reflector | None:
+        return self.scopes.find(namespace)
+
     def __repr__(self) -> str:
         return f"<GroupReflectors of {self._name} {self.shards!r}>"
 

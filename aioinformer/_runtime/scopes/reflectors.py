@@ -57,6 +57,10 @@ class Reflectors(Protocol):
         """Return the source and the cache of each scope that has a state."""
         ...
 
+    def find(self, namespace: str) -> Reflector | None:
+        """Return the reflector that reads a namespace; ``None`` before it starts."""
+        ...
+
 
 def with_shards(health: Health, reflectors: Iterable[Reflector]) -> Health:
     """Return ``health`` with what the reflectors have received of other shards."""
@@ -106,6 +110,9 @@ class SingleReflector:
 
     def parts(self) -> Sequence[ScopePart]:
         return [ScopePart.of(self._reflector, self._indexer)]
+
+    def find(self, namespace: str) -> Reflector | None:
+        return self._reflector
 
     def __repr__(self) -> str:
         return f"<SingleReflector {self._reflector!r}>"

@@ -225,6 +225,10 @@ class ScopeSet:
             if part is not None and part.state.synced
         ]
 
+    def find(self, namespace: str) -> Reflector | None:
+        reader = self._readers.get(namespace)
+        return None if reader is None else reader.reflector
+
     def _scope_health(self, namespace: str, reader: _ScopeReader) -> ScopeHealth:
         status, part, reflector = reader.status, self._indexer.part(namespace), reader.reflector
         return ScopeHealth(

@@ -44,6 +44,14 @@ class ScopedSource(Struct, frozen=True):
     scopes: Mapping[str, Scope] = {}
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""
+    default: Scope | None = None
+    """The selectors of namespaces that are added without any."""
+
+    @property
+    def selectors(self) -> tuple[tuple[str, str], ...]:
+        """The label selector and the field selector of each scope."""
+        scopes = [*self.scopes.values(), *([] if self.default is None else [self.default])]
+        return tuple((each.label_selector, each.field_selector) for each in scopes)
 
     @classmethod
     def of(
@@ -70,4 +78,4 @@ class ScopedSource(Struct, frozen=True):
         followed = None
         if informer is not None and selection.predicate is not None:
             followed = FollowedNamespaces(informer, selection.predicate, selection.default)
-        return cls(resource, open_namespace, dict(selection.scopes), followed)
+        return cls(resource, open_namespace, dict(selection.scopes), followed, selection.default)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -106,4 +106,14 @@ class WriterSource(Protocol):
         """Return the reads and writes of a resource, without network. May raise
         ``UnknownResource``.
         """
+        ...
+
+
+@runtime_checkable
+class NamesOrigin(Protocol):
+    """A ``WriterSource`` that knows its cluster."""
+
+    @property
+    def origin(self) -> object:
+        """Equal for two sources of one cluster; ``None`` while the cluster is unknown."""
         ...

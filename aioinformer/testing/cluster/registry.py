@@ -208,9 +208,7 @@ class Registry:
             except BadRequest:
                 validation.check_patched_metadata(patched)
                 raise
-            uid = new["metadata"].get("uid")
-            if uid and uid != stored.uid:
-                raise statuses.immutable_uid(collection.encoding.resource, name, uid)
+            self._check_uid(collection, stored, new["metadata"], options)
             return self._replace(collection, stored, new, options)
 
     def delete(
@@ -259,7 +257,8 @@ class Registry:
             if stored is None and options.part == "status":
                 raise statuses.object_not_found(encoding.resource, name)
             if stored is not None:
-                validation.check_apply_preconditions(encoding, stored, wanted["metadata"])
+                self._check_uid(collection, stored, wanted["metadata"], options)
+                validation.check_applied_version(encoding, stored, wanted["metadata"])
             wanted = validation.limit_to_part(
                 encoding, wanted, options.part, status=self._has_status(collection)
             )
@@ -290,6 +289,25 @@ class Registry:
         return with_managed_fields(new, applied["metadata"].get("managedFields"))
 
     # -- steps that the writes share -----------------------------------------------------------
+
+    def _check_uid(
+        self,
+        collection: Collection,
+        stored: StoredObject,
+        metadata: JsonObject,
+        options: WriteOptions,
+    ) -> None:
+        """Raise ``Invalid`` if a patch or an apply has another uid than the object.
+
+        A write to a custom object's status takes nothing but managedFields of the metadata, so that
+        its uid counts for nothing.
+        """
+        encoding, uid = collection.encoding, metadata.get("uid")
+        if not uid or uid == stored.uid:
+            return
+        if not (encoding.custom and options.part == "status" and self._has_status(collection)):
+            raise statuses.immutable_uid(encoding.resource, stored.name, uid)
+        metadata["uid"] = stored.uid
 
     def _find_for_write(
         self, collection: Collection, name: str, namespace: str | None

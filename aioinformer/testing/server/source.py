@@ -62,6 +62,11 @@ class ClusterSource:
     user: User | None = None
     """Sends all requests of this source; ``None`` for a user without limits."""
 
+    @property
+    def origin(self) -> object:
+        """The cluster, by which a controller knows the informers that show its writes."""
+        return self.cluster
+
     def check_access(self, attributes: RequestAttributes) -> None:
         """Raise ``Forbidden`` if the user may not send a request."""
         if self.user is not None:
@@ -195,7 +200,7 @@ class ClusterListerWatcher:
             ServerError: the server answers with an error; raised on entering, with phase ``list``.
             TransportError: the answer is missing or incomplete.
         """
-        query = request.query() | self._selector_params()
+        query = {**request.query(), **self.selectors}
         async with self._drive_request("list", request) as driver:
             foreign = await self._start_response(driver, query)
             body = self._page(driver, query) if foreign is None else foreign.body
@@ -226,7 +231,7 @@ class ClusterListerWatcher:
             ServerError: the server answers with an error; raised on entering, with phase ``watch``.
             TransportError: the answer is missing or breaks off.
         """
-        query = request.query() | self._selector_params()
+        query = {**request.query(), **self.selectors}
         async with self._drive_request("watch", request) as driver:
             foreign = await self._start_response(driver, query)
             if foreign is not None:
@@ -327,6 +332,8 @@ class ClusterListerWatcher:
             await driver.wait_for_version(self.source.cluster, queries.required_version(query))
         return foreign
 
-    def _selector_params(self) -> dict[str, str]:
+    @property
+    def selectors(self) -> Mapping[str, str]:
+        """The query parameters that select the objects."""
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}
         return {**self.options, **{name: text for name, text in selectors.items() if text}}

@@ -310,19 +310,14 @@ def _check_version(encoding: Encoding, stored: StoredObject, metadata: JsonObjec
         )
 
 
-def check_apply_preconditions(
-    encoding: Encoding, stored: StoredObject, metadata: JsonObject
-) -> None:
-    """Check the uid and the resourceVersion of an applied configuration.
+def check_applied_version(encoding: Encoding, stored: StoredObject, metadata: JsonObject) -> None:
+    """Check the resourceVersion of an applied configuration.
 
     Raises:
-        Invalid: the configuration has another uid than the object, or the resourceVersion ``0``.
-        Conflict: its resourceVersion isn't the newest.
-        ServerFailure: its resourceVersion is not a number.
+        Invalid: the resourceVersion is ``0``.
+        Conflict: the resourceVersion isn't the newest.
+        ServerFailure: the resourceVersion is not a number.
     """
-    uid = metadata.get("uid")
-    if uid and uid != stored.uid:
-        raise statuses.immutable_uid(encoding.resource, stored.name, uid)
     if metadata.get("resourceVersion"):
         _check_version(encoding, stored, metadata)
 

@@ -99,6 +99,55 @@ def zone(metadata: str = "", rest: str = "") -> str:
     return _object("Zone", "z", metadata, rest)
 
 
+def _json_patch(*operations: str) -> str:
+    return f"[{','.join(operations)}]"
+
+
+_GUARDED = f"{GIZMOS}/q"
+_GUARDED_APPLY = "fieldManager=one"
+_OTHER_UID = '"uid":"zz"'
+GUARDS = [
+    WriteRequest("POST", GIZMOS, gizmo("q", rest='"spec":{"size":1}')),
+    *(
+        WriteRequest("PATCH", f"{_GUARDED}{part}", body, kind)
+        for part in ("/status", "")
+        for body, kind in (
+            ('{"metadata":{"uid":"zz"},"status":{"x":1},"spec":{"size":2}}', MERGE),
+            (
+                _json_patch(
+                    '{"op":"test","path":"/metadata/uid","value":"zz"}',
+                    '{"op":"add","path":"/spec/x","value":2}',
+                ),
+                PATCH,
+            ),
+            (
+                _json_patch(
+                    '{"op":"replace","path":"/metadata/uid","value":"zz"}',
+                    '{"op":"add","path":"/status","value":{"x":3}}',
+                ),
+                PATCH,
+            ),
+            ('{"metadata":{"resourceVersion":"1"},"status":{"x":4}}', MERGE),
+        )
+    ),
+    *(
+        WriteRequest(
+            "PATCH",
+            f"{_GUARDED}{part}?{_GUARDED_APPLY}",
+            gizmo("q", metadata, '"status":{"w":1},"spec":{"w":1}'),
+            APPLY,
+        )
+        for part in ("/status", "")
+        for metadata in (_OTHER_UID, '"resourceVersion":"1"')
+    ),
+    WriteRequest("PUT", f"{_GUARDED}/status", gizmo("q", _OTHER_UID, '"status":{"x":5}')),
+    WriteRequest("PUT", _GUARDED, gizmo("q", _OTHER_UID, '"spec":{"x":5}')),
+    WriteRequest("GET", _GUARDED),
+    WriteRequest("DELETE", _GUARDED, '{"preconditions":{"uid":"zz"}}'),
+]
+"""Guards against an object that was created again under the same name."""
+
+
 ZONES = "/apis/example.com/v1/zones"
 CLUSTER_SCOPED = [
     WriteRequest("POST", ZONES, zone('"namespace":"web"', '"spec":{"size":1}')),
@@ -500,6 +549,7 @@ WRITES_BY_NAME = {
     "a YAML body": YAML_BODIES,
     "a deletion of a collection": COLLECTIONS,
     "the status": STATUS,
+    "a uid and a version": GUARDS,
     "a cluster-scoped object": CLUSTER_SCOPED,
     "options and versions": OPTIONS_AND_VERSIONS,
     "a JSON patch": JSON_PATCHES,

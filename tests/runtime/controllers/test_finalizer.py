@@ -17,9 +17,12 @@ from aioinformer import (
     ObjectKey,
     ReconcileContext,
     Result,
+    Scope,
+    Shard,
     SharedInformer,
     SharedInformerFactory,
     changed,
+    labelled,
 )
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import NotFound, PermanentError, UsageError
@@ -463,6 +466,88 @@ class ReadingSource:
 
 def plain(key: ObjectKey, ctx: ReconcileContext) -> None:
     """Clean up in a thread."""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        ({"labels": "of=us"}, "the label selector of=us"),
+        ({"labels": "!paused"}, "the label selector !paused"),
+        ({"fields": "spec.color=red"}, "the field selector spec.color=red"),
+        ({"namespaces": {"a": Scope(), "b": Scope(labels="of=us")}}, "the label selector of=us"),
+        ({"namespaces": [], "labels": "of=us"}, "the label selector of=us"),
+        ({"namespaces": labelled("team=us")}, "the namespaces that match labelled('team=us')"),
+    ],
+)
+def test_a_finalizer_is_refused_for_an_informer_that_existing_objects_can_leave(
+    chosen: dict[str, Any], text: str
+) -> None:
+    source = ClusterSource(make_cluster())
+    foos = SharedInformerFactory(source).informer(FOOS, **chosen)
+    cleanup, reconcile = RecordingReconciler(), RecordingReconciler()
+    with pytest.raises(UsageError) as raised:
+        Controller(foos, reconcile, finalizer=OURS, cleanup=cleanup)
+    assert text in str(raised.value)
+    assert "pass filter=" in str(raised.value)
+    Controller(foos, reconcile)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"fields": "metadata.name=a"},
+        {"namespaces": ["default"]},
+        {"namespaces": {"default": Scope(fields="metadata.name!=b")}},
+        {"shard": Shard(0, 2)},
+    ],
+)
+def test_a_finalizer_is_accepted_where_only_deleted_objects_leave(chosen: dict[str, Any]) -> None:
+    source = ClusterSource(make_cluster())
+    foos = SharedInformerFactory(source).informer(FOOS, **chosen)
+    reconcile = RecordingReconciler()
+    Controller(foos, reconcile, finalizer=OURS, cleanup=RecordingReconciler())
+
+
+def test_an_object_that_has_left_the_filter_is_cleaned_up_nevertheless() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.cluster.merge_patch(FOOS, "a", {"metadata": {"labels": {"of": "us"}}})
+
+    async def main() -> None:
+        async with it.running(filter=labelled("of=us")):
+            await asyncio.sleep(1)
+            it.cluster.merge_patch(FOOS, "a", {"metadata": {"labels": None}})
+            await asyncio.sleep(1)
+            it.delete()
+            await asyncio.sleep(1)
+            assert not it.exists()
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"]
+
+
+def test_an_object_with_the_finalizer_that_a_transform_drops_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = make_cluster("a", "b")
+    cleaned = RecordingReconciler()
+
+    def transform(obj: KubeObject) -> KubeObject | None:
+        return None if obj["spec"].get("paused") else obj
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos = informers.informer(FOOS, transform=transform)
+            reconcile = RecordingReconciler()
+            async with Controller(foos, reconcile, finalizer=OURS, cleanup=cleaned):
+                await asyncio.sleep(1)
+                cluster.delete(FOOS, "b", namespace="default")
+                update_foo(cluster, "a", paused=True)
+                await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert cleaned.names == ["b"]
+    assert caplog.text.count("has left the cache with the finalizer example.com/cleanup") == 1
+    assert "default/a has left the cache" in caplog.text
 
 
 async def test_wrong_arguments_are_rejected_at_once() -> None:

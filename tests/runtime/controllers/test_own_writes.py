@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer import (
+    Client,
     Controller,
     ItemExponential,
     ObjectKey,
     ReconcileContext,
     Result,
+    Scope,
+    Shard,
     SharedInformerFactory,
+    labelled,
 )
-from aioinformer.testing import Cluster, ClusterSource
+from aioinformer._runtime.leaderelection.guarded_writer import GuardedClient
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Features
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
     BARS,
     FOOS,
+    add_resources,
     create_foo,
     key,
     loop_time,
@@ -164,33 +171,237 @@ def test_a_cache_that_is_behind_for_long_fails_the_run_and_is_shown() -> None:
 def test_a_run_does_not_wait_for_ever_for_an_object_that_the_informer_never_selects(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster = Cluster()
-    for resource in (FOOS, BARS):
-        cluster.add_resource(resource)
-    create_foo(cluster, "a")
-    times: list[float] = []
+    """The object lacks the field, so that only the server knows the value that it selects by."""
+    cluster, times = make_cluster("a"), list[float]()
 
     async def main() -> None:
         source = ClusterSource(cluster)
         source.faults.drop_bookmarks()
         async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
-            foos, bars = informers.informer(FOOS), informers.informer(BARS, labels="of=foos")
+            foos = informers.informer(FOOS)
+            pods = informers.informer("pods", fields="spec.hostNetwork=true")
 
             async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
                 times.append(loop_time())
                 if len(times) == 1:
-                    await ctx.apply(applied(1))  # without the label
+                    await ctx.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
                     return Result(requeue_after=1)
                 return None
 
             backoff = ItemExponential(5, 5)
-            async with Controller(foos, reconcile, backoff=backoff).owns(bars):
+            async with Controller(foos, reconcile, backoff=backoff).owns(pods):
                 await asyncio.sleep(400)
 
     run_simulated(main)
     first, second = times
     assert 120 <= second - first <= 150
     assert "Do its selectors exclude the object?" in caplog.text
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "label": {"labels": "of=others"},
+    "absent label": {"labels": "!of"},
+    "name": {"fields": "metadata.name=other"},
+    "field": {"fields": "spec.schedulerName=other"},
+    "absent field": {"fields": "spec.nodeName=node-1"},
+    "label of a namespace": {"namespaces": {"default": Scope(labels="of=others")}},
+    "label of followed namespaces": {"namespaces": {labelled("on=yes"): Scope(labels="of=others")}},
+    "other namespaces": {"namespaces": ["kube-system"]},
+    "shard": {"shard": Shard(0, 65536)},
+    "transform": {"transform": lambda obj: None},
+}
+"""Informers of pods that never show the pod that is written."""
+
+
+@pytest.mark.parametrize("chosen", OTHERS)
+def test_a_run_does_not_wait_for_a_second_informer_that_never_shows_the_child(chosen: str) -> None:
+    cluster, times = Cluster(features=Features(sharding=True)), list[float]()
+    add_resources(cluster)
+    create_foo(cluster, "a")
+    cluster.create("namespaces", {"metadata": {"name": "default", "labels": {"on": "yes"}}})
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "labels": {"of": "foos"}}}
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos, pods = informers.informer(FOOS), informers.informer("pods")
+            others = informers.informer("pods", **OTHERS[chosen])
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                if len(times) > 3:
+                    return None
+                child = pods.lister.get(ObjectKey("default", "x"))
+                seen = 0 if child is None else child["spec"]["priority"]
+                assert seen == len(times), "the other informer has the last write"
+                times.append(loop_time())
+                spec = {"schedulerName": "mine", "priority": len(times)}
+                await ctx.apply(head | {"spec": spec})
+                return Result(requeue_after=1)
+
+            controller = Controller(foos, reconcile).owns(pods).watches(others, lambda obj: [])
+            async with controller:
+                await asyncio.sleep(30)
+                assert controller.health.failed_runs == 0
+
+    run_simulated(main)
+    assert times[3] - times[0] < 4
+
+
+def test_a_run_does_not_wait_for_informers_of_another_cluster() -> None:
+    """The versions of the other cluster are far behind."""
+    near, far, times = make_cluster("a"), make_cluster("a"), list[float]()
+    for number in range(50):
+        update_foo(near, "a", number=number)
+
+    async def main() -> None:
+        async with (
+            SharedInformerFactory(ClusterSource(near), backoff=BACKOFF) as informers,
+            SharedInformerFactory(ClusterSource(far), backoff=BACKOFF) as others,
+        ):
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+            far_bars, far_foos = others.informer(BARS), others.informer(FOOS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                if len(times) > 3:
+                    return None
+                child = bars.lister.get(ObjectKey("default", "child"))
+                seen = 0 if child is None else child["spec"]["size"]
+                assert seen == len(times), "the informer of the same cluster has the last write"
+                times.append(loop_time())
+                await ctx.apply(applied(len(times)))
+                await ctx.api(FOOS).patch(key, {"spec": {"runs": len(times)}})
+                return Result(requeue_after=1)
+
+            controller = Controller(foos, reconcile).owns(bars)
+            controller.watches(far_bars, lambda obj: []).watches(far_foos, lambda obj: [])
+            async with controller:
+                await asyncio.sleep(30)
+                assert controller.health.failed_runs == 0
+
+    run_simulated(main)
+    assert times[3] - times[0] < 4
+
+
+def test_a_run_waits_for_a_guarded_client_and_a_second_client_of_the_same_cluster() -> None:
+    cluster, seen = make_cluster("a"), list[int]()
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        writer = GuardedClient(ClusterSource(cluster), check=lambda: None)
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                child = bars.lister.get(ObjectKey("default", "child"))
+                seen.append(0 if child is None else child["spec"]["size"])
+                if len(seen) > 3:
+                    return None
+                await ctx.apply(applied(len(seen)))
+                return Result(requeue_after=0)
+
+            with source.faults.latency(0.5, verb="watch"):
+                async with Controller(foos, reconcile, client=writer).owns(bars):
+                    await asyncio.sleep(30)
+
+    run_simulated(main)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_run_waits_until_a_child_that_its_last_run_has_excluded_leaves_the_cache() -> None:
+    cluster, seen = make_cluster("a"), list[bool]()
+    cluster.create(BARS, {"metadata": {"name": "child", "labels": {"of": "foos"}}})
+    faults: list[Any] = []
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS, labels="of=foos")
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                seen.append(bars.lister.get(ObjectKey("default", "child")) is not None)
+                if len(seen) > 1:
+                    return None
+                faults.append(source.faults.stall(verb="watch", after=0))
+                faults.append(source.faults.status(503, verb="list"))
+                labels = {"metadata": {"labels": {"of": None}}}
+                await ctx.api(BARS).patch("default/child", labels)
+                return Result(requeue_after=0)
+
+            controller = Controller(foos, reconcile, backoff=ItemExponential(1, 1))
+            async with controller.watches(bars, lambda obj: []):
+                await asyncio.sleep(15)
+                failing = controller.failing(key("a"))
+                assert failing is not None
+                assert "of=foos excludes" in failing.error
+                for fault in faults:
+                    fault.end()
+                await asyncio.sleep(120)
+
+    run_simulated(main)
+    assert seen == [True, False]
+
+
+def test_a_controller_warns_once_if_its_informer_of_children_excludes_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, times = make_cluster("a", "b"), list[float]()
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS, labels="of=foos")
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                times.append(loop_time())
+                if len(times) > 4:
+                    return None
+                await ctx.apply({**CHILD, "metadata": {"name": key.name}})  # without the label
+                return Result(requeue_after=1)
+
+            async with Controller(foos, reconcile).owns(bars):
+                await asyncio.sleep(30)
+
+    run_simulated(main)
+    assert times[-1] - times[0] < 4
+    assert caplog.text.count("of=foos excludes it, so that its changes lead to no run") == 1
+
+
+@pytest.mark.parametrize("write", ["update", "deletion", "departure"])
+def test_a_run_waits_seconds_for_informers_whose_role_may_list_and_not_watch(write: str) -> None:
+    """Such an informer lists once a minute, and sooner for a wait."""
+    cluster, seen, times = make_cluster("a"), list[int | None](), list[float]()
+    cluster.create(BARS, {"metadata": {"name": "child", "labels": {"of": "foos"}}})
+    child = ObjectKey("default", "child")
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        source.faults.status(403, reason="Forbidden", verb="watch")
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            foos = informers.informer(FOOS)
+            bars = informers.informer(BARS, labels="of=foos" if write == "departure" else "")
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                shown = bars.lister.get(child)
+                seen.append(None if shown is None else shown.get("spec", {}).get("size", 0))
+                times.append(loop_time())
+                if shown is None or len(times) > 3:
+                    return None
+                match write:
+                    case "update":
+                        await ctx.api(BARS).patch(child, {"spec": {"size": len(times)}})
+                    case "deletion":
+                        await ctx.api(BARS).delete(child)
+                    case _:
+                        await ctx.api(BARS).patch(child, {"metadata": {"labels": None}})
+                return Result(requeue_after=0)
+
+            controller = Controller(foos, reconcile).watches(bars, lambda obj: [])
+            async with controller:
+                await asyncio.sleep(50)
+                assert controller.health.failed_runs == 0
+                assert bars.health.state == "polling"
+
+    run_simulated(main)
+    assert seen == ([0, 1, 2, 3] if write == "update" else [0, None])
+    assert times[-1] - times[0] < 6 * (len(times) - 1)
 
 
 def test_a_write_to_a_namespace_that_no_informer_reads_is_not_waited_for() -> None:
@@ -353,3 +564,37 @@ def test_a_counter_that_each_run_increments_counts_the_runs(seed: int) -> None:
     increments = [count for count in seen if count < 12]
     assert increments == sorted(set(increments)), "a run saw a cache older than its own write"
     assert json.loads(cluster.list(BARS))["items"][0]["spec"] == {"size": 12}
+
+
+async def test_clients_know_the_clusters_and_the_selectors_of_their_informers() -> None:
+    times: list[float] = []
+    near, far = make_cluster("a"), make_cluster()
+    for number in range(50):
+        update_foo(near, "a", number=number)
+    async with (
+        ApiServer(near) as near_server,
+        ApiServer(far) as far_server,
+        Client(near_server.url) as client,
+        Client(near_server.url) as writer,
+        Client(far_server.url) as far_client,
+        SharedInformerFactory(client, backoff=BACKOFF) as informers,
+        SharedInformerFactory(far_client, backoff=BACKOFF) as others,
+    ):
+        foos, bars = informers.informer(FOOS), informers.informer(BARS)
+        missed = [informers.informer(BARS, labels="a=b"), others.informer(BARS)]
+
+        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+            if len(times) > 2:
+                return None
+            child = bars.lister.get(ObjectKey("default", "child"))
+            assert (0 if child is None else child["spec"]["size"]) == len(times)
+            times.append(loop_time())
+            await ctx.apply(applied(len(times)))
+            return Result(requeue_after=0)
+
+        controller = Controller(foos, reconcile, client=writer).owns(bars)
+        for informer in missed:
+            controller.watches(informer, lambda obj: [])
+        async with controller, asyncio.timeout(8):
+            await wait_until(lambda: len(times) == 3)
+            assert controller.health.failed_runs == 0

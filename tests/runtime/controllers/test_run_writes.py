@@ -218,6 +218,140 @@ def test_the_status_of_a_deleted_object_is_not_written() -> None:
         reconcile_once(action, cluster)
 
 
+def own_body(setting: Setting, **content: Any) -> dict[str, Any]:
+    head = {"apiVersion": FOOS.api_version, "kind": FOOS.kind}
+    return {**head, "metadata": {"name": "a", "namespace": "default"}, **content}
+
+
+STATUS_PATCH = {"status": {"phase": "Ready"}}
+JSON_PATCH = [{"op": "add", "path": "/status", "value": {"phase": "Ready"}}]
+OWN_WRITES: dict[str, Action] = {
+    "a status": lambda it: it.ctx.patch_status({"phase": "Ready"}),
+    "a nested status": lambda it: it.ctx.patch_status({"counts": {"pods": {"ready": 1}}}),
+    "a list": lambda it: it.ctx.patch_status({"pods": ["x"]}),
+    "a removal": lambda it: it.ctx.patch_status({"old": None}),
+    "a condition": lambda it: it.ctx.set_condition("Ready", True, reason="Fine"),
+    "a merge patch": lambda it: it.ctx.api(FOOS).patch(key("a"), {"spec": {"x": 1}}),
+    "a merge patch by name": lambda it: it.ctx.api(FOOS, namespace="default").patch(
+        "a", {"spec": {"x": 1}}
+    ),
+    "a merge patch of the status": lambda it: it.ctx.api(FOOS).patch(
+        key("a"), STATUS_PATCH, subresource="status"
+    ),
+    "a JSON patch": lambda it: it.ctx.api(FOOS).patch(
+        key("a"), [{"op": "add", "path": "/spec/x", "value": 1}]
+    ),
+    "a JSON patch of the status": lambda it: it.ctx.api(FOOS).patch(
+        key("a"), JSON_PATCH, subresource="status"
+    ),
+    "an apply": lambda it: it.ctx.apply(own_body(it, spec={"x": 1}), owned=False),
+    "an apply of the status": lambda it: it.ctx.api(FOOS).apply(
+        own_body(it, **STATUS_PATCH), field_manager="me", subresource="status"
+    ),
+    "an update": lambda it: it.ctx.api(FOOS).update(own_body(it, spec={"x": 1})),
+    "an update of the status": lambda it: it.ctx.api(FOOS).update_status(
+        own_body(it, **STATUS_PATCH)
+    ),
+    "an update of what was read": lambda it: read_and_update(it),
+    "create_or_update": lambda it: it.ctx.create_or_update(
+        own_body(it), lambda body: body.update(spec={"x": 1}), owned=False
+    ),
+    "a deletion": lambda it: it.ctx.api(FOOS).delete(key("a")),
+}
+"""All writes of a run to its own object."""
+
+
+async def read_and_update(setting: Setting) -> object:
+    body = (await setting.ctx.api(FOOS).get(key("a"))).to_dict()
+    return await setting.ctx.api(FOOS).update({**body, "spec": {"x": 1}})
+
+
+@pytest.mark.parametrize("cached", [False, True], ids=["not cached", "cached"])
+@pytest.mark.parametrize("kind", OWN_WRITES)
+def test_no_write_of_a_run_reaches_an_object_that_was_created_again(
+    kind: str, cached: bool
+) -> None:
+    cluster = make_status_cluster("a")
+    cluster.merge_patch(FOOS, "a", {"status": {"old": 1, "counts": {"pods": {"ready": 0}}}})
+    successor: dict[str, Any] = {}
+
+    async def action(setting: Setting) -> object:
+        old = setting.ctx.obj
+        assert old is not None
+        setting.cluster.delete(FOOS, "a")
+        create_foo(setting.cluster, "a", of="the successor")
+        setting.cluster.merge_patch(FOOS, "a", {"status": {"old": 2, "counts": {"pods": {}}}})
+        successor.update(setting.cluster.get(FOOS, "a"))
+        if cached:
+            await setting.foos.wait_until(
+                key("a"), lambda obj: obj is not None and obj.uid != old.uid and "status" in obj
+            )
+        return await OWN_WRITES[kind](setting)
+
+    with pytest.raises((Conflict, Invalid, NotCached)):
+        reconcile_once(action, cluster)
+    assert cluster.get(FOOS, "a") == successor
+
+
+@pytest.mark.parametrize("kind", OWN_WRITES)
+def test_each_write_of_a_run_reaches_its_own_object_whatever_else_has_changed(kind: str) -> None:
+    cluster = make_status_cluster("a")
+    cluster.merge_patch(FOOS, "a", {"status": {"old": 1, "counts": {"pods": {"ready": 0}}}})
+    raises = kind in ("a list", "a condition", "an update", "an update of the status")
+
+    async def action(setting: Setting) -> object:
+        setting.cluster.merge_patch(FOOS, "a", {"metadata": {"labels": {"x": "y"}}})
+        changed.append(setting.cluster.resource_version)
+        return await OWN_WRITES[kind](setting)
+
+    changed = list[int]()
+    if raises:  # the list may be another one, and an update names no version
+        with pytest.raises((Conflict, Invalid)):
+            reconcile_once(action, cluster)
+        return
+    reconcile_once(action, cluster)
+    assert cluster.resource_version == changed[0] + 1
+    if kind != "a deletion":
+        assert cluster.get(FOOS, "a")["metadata"]["labels"] == {"x": "y"}
+
+
+def test_a_run_may_create_its_object_again_and_write_to_it() -> None:
+    cluster = make_status_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        await setting.ctx.api(FOOS).delete(key("a"))
+        await setting.ctx.api(FOOS).create(own_body(setting))
+        await setting.ctx.api(FOOS).patch(key("a"), STATUS_PATCH, subresource="status")
+        return await setting.ctx.api(FOOS).patch(key("a"), {"spec": {"x": 1}})
+
+    reconcile_once(action, cluster)
+    found = cluster.get(FOOS, "a")
+    assert (found["spec"], found["status"]) == ({"x": 1}, {"phase": "Ready"})
+
+
+def test_a_run_without_an_object_may_write_to_the_one_that_it_creates() -> None:
+    cluster = make_status_cluster()
+    done: list[object] = []
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos = informers.informer(FOOS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                if ctx.obj is None:
+                    create_foo(cluster, "a")
+                    await ctx.api(FOOS).patch(key, {"spec": {"x": 1}})
+                    done.append(cluster.get(FOOS, "a")["spec"])
+
+            controller = Controller(foos, reconcile)
+            async with controller:
+                controller.trigger(key("a"))
+                await asyncio.sleep(5)
+
+    run_simulated(main)
+    assert done == [{"x": 1}]
+
+
 def test_a_resource_without_a_status_subresource_is_an_error() -> None:
     async def action(setting: Setting) -> object:
         return await setting.ctx.patch_status({"phase": "Ready"})

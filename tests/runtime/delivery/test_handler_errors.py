@@ -60,7 +60,6 @@ async def test_a_call_that_held_the_event_loop_is_counted_measured_and_logged_on
     assert message.startswith("handler mail held the event loop for 0.30 s")
 
 
-
 def test_every_other_end_of_a_call_counts_and_reaches_the_hook() -> None:
     report = Report()
     report.errors.report_self_cancel()

@@ -60,6 +60,6 @@ def test_writes_are_answered_as_by_the_real_server(what: str) -> None:
 def test_every_kind_of_write_was_recorded() -> None:
     kinds = {"the status", "a JSON patch", "a merge patch", "a deletion", "an apply"}
     kinds |= {"metadata that break rules", "a YAML body", "a deletion of a collection"}
-    kinds |= {"a cluster-scoped object", "options and versions"}
+    kinds |= {"a cluster-scoped object", "options and versions", "a uid and a version"}
     assert kinds == set(SERIES)
     assert all(len(series) > 10 for series in SERIES.values())
