@@ -65,7 +65,8 @@ async def sized_foos(
     """Run a controller of foos that programs see as numbers."""
     source = ClusterSource(cluster)
     async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
-        foos = informers.informer(FOOS, **(informer or {"convert": size_of}))
+        shape: dict[str, Any] = {"convert": size_of} if informer is None else informer
+        foos = informers.informer(FOOS, **shape)
         controller = Controller(foos, reconcile, name="it", client=source, **keywords)
         if owns_sized:
             controller.owns(informers.informer(BARS, convert=size_of))
