@@ -270,6 +270,7 @@ def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseExcep
         f"{type(error).__name__}: {why}",
         key=str(obj.key),
         resource_version=obj.resource_version,
+        uid=obj.uid,
     )
     if not secret:
         failure.__cause__ = error
