@@ -389,8 +389,8 @@ class _DeletedKey(_KeyedEvent, Deleted[Any], frozen=True, eq=False, gc=True, kw_
     def key(self) -> ObjectKey:
         return self._key
 
-    @property
-    def obj(self) -> Any:  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+    @property  # type: ignore[misc]
+    def obj(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         raise self._error  # the field, which can't be assigned either, is None
 
     @property
