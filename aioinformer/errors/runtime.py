@@ -49,18 +49,22 @@ class ObjectDecodeError(InformerError):
     error is raised when the body is decoded; ``path`` is the invalid part, or empty for all.
     """
 
-    def __init__(self, message: str, *, key: str, resource_version: str, path: str = "") -> None:
+    def __init__(
+        self, message: str, *, key: str, resource_version: str, path: str = "", uid: str = ""
+    ) -> None:
         super().__init__(message)
         self.key = key
         self.path = path
         self.resource_version = resource_version
+        self.uid = uid
 
 
 class _ConversionFailure(InformerError):
-    def __init__(self, message: str, *, key: str, resource_version: str) -> None:
+    def __init__(self, message: str, *, key: str, resource_version: str, uid: str = "") -> None:
         super().__init__(message)
         self.key = key
         self.resource_version = resource_version
+        self.uid = uid
 
 
 class ModelMismatch(_ConversionFailure):

@@ -87,7 +87,14 @@ class IndexFailed(UsageError):
     """
 
     def __init__(
-        self, index: str, resource: object, key: object, error: Exception, *, new: bool = False
+        self,
+        index: str,
+        resource: object,
+        key: object,
+        error: Exception,
+        *,
+        new: bool = False,
+        uid: str = "",
     ) -> None:
         subject = f"the function of the index {index!r}"
         if new:
@@ -95,6 +102,7 @@ class IndexFailed(UsageError):
         super().__init__(f"{subject} raised at {resource} {key}: {type(error).__name__}: {error}")
         self.index = index
         self.key = str(key)
+        self.uid = uid
 
 
 class NotComparable(UsageError, ValueError):

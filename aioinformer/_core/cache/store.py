@@ -277,7 +277,7 @@ class CacheState:
             except (ModelMismatch, ObjectDecodeError):  # the object is at fault, not the function
                 raise
             except Exception as error:
-                raise IndexFailed(index.name, obj.resource, obj.key, error) from error
+                raise IndexFailed(index.name, obj.resource, obj.key, error, uid=obj.uid) from error
             filed.append((index, values))
         if old is not None:
             # A dict keeps the key object of the first insertion. Sharing that key object keeps the

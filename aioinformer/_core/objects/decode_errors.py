@@ -85,6 +85,7 @@ def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> Object
         key=str(obj.key),
         path=path,
         resource_version=obj.resource_version,
+        uid=obj.uid,
     )
 
 

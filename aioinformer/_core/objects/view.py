@@ -270,6 +270,7 @@ def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseExcep
         f"{type(error).__name__}: {why}",
         key=str(obj.key),
         resource_version=obj.resource_version,
+        uid=obj.uid,
     )
     if not secret:
         failure.__cause__ = error
@@ -388,8 +389,8 @@ class _DeletedKey(_KeyedEvent, Deleted[Any], frozen=True, eq=False, gc=True, kw_
     def key(self) -> ObjectKey:
         return self._key
 
-    @property
-    def obj(self) -> Any:  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+    @property  # type: ignore[misc]
+    def obj(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         raise self._error  # the field, which can't be assigned either, is None
 
     @property

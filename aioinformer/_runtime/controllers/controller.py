@@ -293,8 +293,7 @@ class Controller:
             )
         informer.check_bytes("owns() reads ownerReferences in")
         # A child whose body can't be converted for the program still triggers its owner.
-        trigger = InternalHandler(self._make_trigger(informer, ControllerOf(owner)))
-        self._add_source(TriggerSource(informer, trigger, filter))
+        self._add_trigger(informer, ControllerOf(owner), filter)
         self._own_writes.add_children(informer, filtered=filter is not None)
         return self
 
@@ -322,18 +321,17 @@ class Controller:
         """
         check_informer(informer)
         check_to_keys(to_keys)
-        events = informer.make_event_view()
-        trigger = InternalHandler(self._make_trigger(informer, to_keys, events))
-        self._add_source(TriggerSource(informer, trigger, filter))
+        self._add_trigger(informer, to_keys, filter, informer.make_event_view())
         return self
 
-    def _make_trigger(
+    def _add_trigger(
         self,
         informer: SharedInformer[Any],
         to_keys: ToKeys[T],
+        event_filter: Filter[Any] | None,
         events: EventView[T] | None = None,
-    ) -> Trigger[T]:
-        return Trigger(
+    ) -> None:
+        trigger = Trigger(
             informer.name,
             self._workers.enqueue_affected,
             to_keys,
@@ -341,6 +339,9 @@ class Controller:
             events=events,
             on_error=partial(self._errors.report_trigger_failure, informer.name),
         )
+        on_rejected = partial(trigger.on_rejected, informer.stored)
+        handler = InternalHandler(trigger)
+        self._add_source(TriggerSource(informer, handler, event_filter, on_rejected=on_rejected))
 
     def _add_source(self, source: TriggerSource) -> None:
         if self._controller_run.loop is not None:

@@ -317,8 +317,10 @@ class RunWrites:
             return await writer.apply(body, field_manager=manager, force=force)
         cached = children.stored(_key_of(body))
         applied, rewinds = own_writes.applied, children.health.rewinds
-        if cached is not None and applied.is_current(
-            self._key, writer.resource, cached, digest, rewinds
+        if (
+            cached is not None
+            and children.rejection(cached.key) is None  # no newer version that isn't cached
+            and applied.is_current(self._key, writer.resource, cached, digest, rewinds)
         ):
             return cached
         written = await writer.apply(body, field_manager=manager, force=force)

@@ -169,13 +169,25 @@ class Trigger(Generic[T]):
 
     def __call__(self, event: Event[Any]) -> None:
         """Request the keys that an event affects, then raise the first error of ``to_keys``."""
+        if failures := self._request(event):
+            raise failures[0]
+
+    def on_rejected(self, stored: Callable[[ObjectKey], KubeObject | None], key: ObjectKey) -> None:
+        """Request the keys that the cached version of an object affects, since the cache has
+        rejected a newer one, for which no event comes.
+        """
+        obj = stored(key)
+        if obj is not None:
+            self._request(Updated(obj, obj))
+
+    def _request(self, event: Event[Any]) -> list[Exception]:
         reason, priority = _reason_for(event, self._informer)
         failures: list[Exception] = []
         for key in self._affected_keys(event, failures):
             self._enqueue(key, reason, priority)
         if failures:
             self._on_error(failures[0])
-            raise failures[0]
+        return failures
 
     def _affected_keys(self, event: Event[Any], failures: list[Exception]) -> Iterable[ObjectKey]:
         """Return the keys of the old and the new object, each key once."""

@@ -126,8 +126,11 @@ class Workers:
 
     def enqueue_rejected(self, key: ObjectKey) -> None:
         """Request a run of ``key``, whose newest version the informer rejects without an event."""
-        reason = Reason("updated", self._write_target.informer.name)
-        self.enqueue_affected(key, reason, Priority.NORMAL)
+        informer = self._write_target.informer
+        if self._gate is not None:
+            uid: str = getattr(informer.rejection(key), "uid", "")
+            self._gate.note_uncached(key, uid)
+        self.enqueue_affected(key, Reason("updated", informer.name), Priority.NORMAL)
 
     def halt(self) -> None:
         """Start no more runs. Requests from now on are only counted."""

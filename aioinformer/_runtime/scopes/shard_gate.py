@@ -71,6 +71,11 @@ class ShardGate:
             self._requested[event.key] = self._shards.shard_of_object(event.obj)
         return True
 
+    def note_uncached(self, key: ObjectKey, uid: str) -> None:
+        """Admit a key whose object is not cached, since its only version was rejected."""
+        if self._stored(key) is None:
+            self._requested[key] = self._shards.shard_of(uid, key)
+
     def may_request(self, key: ObjectKey) -> bool:
         """Return True if an event of another object may request this key: its object is cached, or
         its

@@ -64,8 +64,9 @@ def has_no_spec(foo: KubeObject) -> bool:
 class Cleaner:
     """A member with a controller that has a finalizer, and a record of its cleanups."""
 
-    def __init__(self, group: ShardGroup, log: list[str]) -> None:
+    def __init__(self, group: ShardGroup, log: list[str], **informer: Any) -> None:
         self.group = group
+        self.informer = informer
         self.log = log
         self.hold = asyncio.Event()
         """Cleanups wait for it."""
@@ -85,7 +86,11 @@ class Cleaner:
             self.log.append(f"{name} ends {key.name}")
 
         async with Controller(
-            FOOS, reconcile, shards=self.group, finalizer=OURS, cleanup=cleanup, concurrency=8
+            self.group.informer(FOOS, **self.informer),
+            reconcile,
+            finalizer=OURS,
+            cleanup=cleanup,
+            concurrency=8,
         ) as controller:
             yield controller
 
@@ -229,6 +234,38 @@ def test_a_controller_discards_the_failing_keys_of_a_shard_that_moves_away() -> 
                 ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
                 assert 0 < ours < 24
                 await until(lambda: controller.health.failing_keys == ours)
+
+    run_simulated(main)
+
+
+def without_odd(obj: KubeObject) -> KubeObject:
+    if obj["spec"].get("odd"):
+        raise ValueError("odd")
+    return obj
+
+
+def test_objects_that_no_member_has_cached_are_cleaned_up() -> None:
+    """Their only version that the new members have read is rejected."""
+    setup, log = setup_of(24), list[str]()
+
+    async def main() -> None:
+        a = setup.group("a")
+        async with a, Cleaner(a, log).running():
+            await until(lambda: all(OURS in finalizers(setup.cluster, f"f{n}") for n in range(24)))
+        for number in range(24):
+            update_foo(setup.cluster, f"f{number}", odd=True)
+            if number % 2:
+                setup.cluster.delete(FOOS, f"f{number}", namespace="default")
+        b, c = setup.group("b"), setup.group("c")
+        first, second = (Cleaner(each, log, transform=without_odd) for each in (b, c))
+        async with joined(b, c), first.running() as it, second.running():
+            await until(lambda: len(list(setup.cluster.objects(FOOS))) == 12)
+            for number in range(0, 24, 2):
+                setup.cluster.delete(FOOS, f"f{number}", namespace="default")
+            await until(lambda: not list(setup.cluster.objects(FOOS)))
+            await until(lambda: it.health.failing == ())
+        assert {each.split()[0] for each in log} == {"b", "c"}
+        assert len(log) == 48
 
     run_simulated(main)
 

@@ -65,7 +65,8 @@ async def sized_foos(
     """Run a controller of foos that programs see as numbers."""
     source = ClusterSource(cluster)
     async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
-        foos = informers.informer(FOOS, **(informer or {"convert": size_of}))
+        shape: dict[str, Any] = {"convert": size_of} if informer is None else informer
+        foos = informers.informer(FOOS, **shape)
         controller = Controller(foos, reconcile, name="it", client=source, **keywords)
         if owns_sized:
             controller.owns(informers.informer(BARS, convert=size_of))
@@ -343,3 +344,27 @@ def test_an_object_that_stops_fitting_affects_what_it_affected_before() -> None:
 
     run_simulated(main)
     assert [each.phase for each in errors] == ["trigger"] * 2
+
+
+@pytest.mark.parametrize("informer", REJECTING.values(), ids=REJECTING)
+def test_a_child_that_stops_fitting_is_repaired(informer: dict[str, Any]) -> None:
+    cluster, runs = make_status_cluster(a=1), list[str]()
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        runs.append(key.name)
+        await ctx.apply({**BARS_HEAD, "metadata": {"name": "child"}, "spec": {"size": 1}})
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS, **informer)
+            async with Controller(foos, reconcile).owns(bars) as controller:
+                await asyncio.sleep(5)
+                cluster.merge_patch(BARS, "child", {"spec": {"size": "x"}})
+                await asyncio.sleep(5)
+                assert cluster.get(BARS, "child")["spec"]["size"] == 1
+                assert controller.health.failing == ()
+                count = len(runs)
+                await asyncio.sleep(60)
+                assert len(runs) == count
+
+    run_simulated(main)
