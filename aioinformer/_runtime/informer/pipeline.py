@@ -270,7 +270,7 @@ class InformerPipeline(Generic[T]):
         if isinstance(source, ScopedSource):
             if source.followed is not None:
                 return f"the namespaces that match {source.followed.predicate!r}"
-            selectors = source.selectors
+            selectors = source.scope_selectors
         elif isinstance(source, NamesSelectors):
             chosen = source.selectors
             selectors = ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
