@@ -122,7 +122,8 @@ def test_a_front_that_answers_404_to_everything_empties_no_cache(
                 assert len(informer.lister) == 1
                 assert informer.health.error is not None
                 fresh = informer.health.fresh
-                assert fresh is not None and fresh >= seconds
+                assert fresh is not None
+                assert fresh >= seconds
                 server.lost = None
             await asyncio.sleep(2 * MINUTE)
             assert informer.health.state == "watching"

@@ -8,6 +8,7 @@ informer ──▶ triggers ──▶ WorkQueue ──▶ workers ──▶ reco
     finalizer          the finalizer: added before the first reconcile, removed after cleanup
     reconcile_context  the reasons and the writes of one run, as its reconciler sees them
     run_writes         the writes of one run: status and owned objects
+    own_object_writer  keeps them from an object that was created again under the same name
     own_writes         the writes for which the next run of a key waits
     workers            the tasks that take keys
     lifecycle          one run of a controller, from its triggers to its last reconcile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
@@ -28,6 +28,7 @@ from aioinformer.errors import CacheWaitTimeout, NotRunning, UsageError
 if TYPE_CHECKING:  # for waits with a selection, and for types
     from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._core.cache.query import Query, Search
+    from aioinformer._runtime.reflector.reflector import Reflector
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R")
@@ -55,10 +56,10 @@ class CacheReader(Generic[T]):
         *,
         namespace: str | None,
         describe: Callable[[], str],
-        hurried: Callable[[str], AbstractContextManager[None]],
+        find_reflector: Callable[[str], Reflector | None],
     ) -> None:
-        """Make a reader. ``describe`` returns what the informer does now, for errors; ``hurried`` a
-        context in which the state of a namespace is read soon, if lists refresh the cache.
+        """Make a reader. ``describe`` returns what the informer does now, for errors;
+        ``find_reflector`` the reflector of a namespace.
         """
         self._name = name
         self._resource = resource
@@ -67,7 +68,7 @@ class CacheReader(Generic[T]):
         self._listeners = listeners
         self._namespace = namespace
         self._describe = describe
-        self._hurried = hurried
+        self._find_reflector = find_reflector
         self._view: ObjectView[T] | None = indexer.view
 
     def snapshot(self) -> Mapping[ObjectKey, T]:
@@ -102,10 +103,15 @@ class CacheReader(Generic[T]):
     ) -> KubeObject | None:
         written = ObjectVersion.of(obj)
         self._check_own_object(obj, written)
-        with self._hurried(written.key.namespace):
+        with self.hurried(written.key.namespace):
             return await self.run_with_timeout(
                 timeout, lambda: str(written), lambda: self._pump.waiters.wait_for_version(written)
             )
+
+    def hurried(self, namespace: str) -> AbstractContextManager[None]:
+        """Return a context in which a reflector that polls lists at the least interval."""
+        reflector = self._find_reflector(namespace)
+        return nullcontext() if reflector is None else reflector.poll_wait.hurried()
 
     async def wait_until(
         self, key: ObjectKey, predicate: ObjectTest[T], timeout: float | None = None

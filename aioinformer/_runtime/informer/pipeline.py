@@ -189,7 +189,7 @@ class InformerPipeline(Generic[T]):
             self.listeners,
             namespace=namespace,
             describe=self.status.weak_describe(),
-            hurried=self.hurried,
+            find_reflector=self._reflectors.find,
         )
 
     def _make_single(
@@ -235,11 +235,6 @@ class InformerPipeline(Generic[T]):
     def _run_reflector(self) -> RunReflector:
         return run_reflector if self.checkpointer is None else self.checkpointer.restore_and_run
 
-    def hurried(self, namespace: str) -> AbstractContextManager[None]:
-        """Return a context in which a reflector that polls lists at the least interval."""
-        reflector = self._reflectors.find(namespace)
-        return nullcontext() if reflector is None else reflector.poll_wait.hurried()
-
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object of the server out of the cache; empty if nothing
         does.
@@ -275,7 +270,7 @@ class InformerPipeline(Generic[T]):
         if isinstance(source, ScopedSource):
             if source.followed is not None:
                 return f"the namespaces that match {source.followed.predicate!r}"
-            selectors = source.selectors
+            selectors = source.scope_selectors
         elif isinstance(source, NamesSelectors):
             chosen = source.selectors
             selectors = ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)

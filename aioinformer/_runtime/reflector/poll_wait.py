@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from aioinformer._runtime.reflector.options import MIN_POLL_INTERVAL
@@ -17,7 +17,7 @@ class PollWait:
         self._changed = asyncio.Event()
 
     @contextmanager
-    def hurried(self) -> Iterator[None]:
+    def hurried(self) -> Generator[None]:
         """Let lists follow each other at the least interval inside of the block."""
         self._hurried += 1
         self._changed.set()

@@ -48,7 +48,7 @@ class ScopedSource(Struct, frozen=True):
     """The selectors of namespaces that are added without any."""
 
     @property
-    def selectors(self) -> tuple[tuple[str, str], ...]:
+    def scope_selectors(self) -> tuple[tuple[str, str], ...]:
         """The label selector and the field selector of each scope."""
         scopes = [*self.scopes.values(), *([] if self.default is None else [self.default])]
         return tuple((each.label_selector, each.field_selector) for each in scopes)

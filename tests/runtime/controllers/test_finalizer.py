@@ -395,6 +395,24 @@ def test_the_cleanup_does_not_overlap_a_reconcile_of_the_key() -> None:
     assert it.cleaned.times[0] >= 5.0
 
 
+def test_a_role_that_may_list_and_not_watch_suffices_for_a_finalizer() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.source.faults.status(403, reason="Forbidden", verb="watch")
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await asyncio.sleep(20)
+            assert it.seen
+            assert all(each == [OURS] for each in it.seen)
+            it.delete()
+            await asyncio.sleep(120)
+            assert not it.exists()
+            assert controller.health.failed_runs == 0
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"]
+
+
 def test_an_object_that_vanishes_during_the_cleanup_is_no_failure() -> None:
     it = Finalizing(make_cluster("a"))
     it.cleaned.duration = 5
