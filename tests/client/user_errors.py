@@ -284,9 +284,9 @@ USER_ERRORS = (
         invalid_pem,
         ConfigurationError,
         2,
-        "{file}: context 'main': a certificate or its key can't be used: {address}; authority, "
-        "client certificate and key must each be complete PEM (-----BEGIN ...), and the key must "
-        "belong to the certificate: get a fresh kubeconfig, or check the files that it names",
+        "{file}: context 'main': a certificate or its key can't be used: the certificate authority "
+        "contains no certificate that can be used: it must be complete PEM (-----BEGIN "
+        "CERTIFICATE-----): get a fresh kubeconfig, or check the file that it names",
     ),
     UserError(
         "unauthorized",

@@ -7,7 +7,10 @@ module shows a secret.
 
 from __future__ import annotations
 
+import binascii
+import logging
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +20,13 @@ from yarl import URL
 
 from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.auth.proxies import Proxy, find_environment_proxy
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+CERTIFICATE_HEAD = b"-----BEGIN CERTIFICATE-----"
+CERTIFICATE = re.compile(CERTIFICATE_HEAD + rb"([^-]*)-----END CERTIFICATE-----")
 
 
 class Authorization(Protocol):
@@ -209,18 +218,50 @@ def _displayable_url(text: str, url: URL) -> str:
 def create_ssl_context(authority: bytes | None = None) -> ssl.SSLContext:
     """Return a TLS context that trusts the certificates in ``authority`` (PEM), or the system's.
 
-    The system's certificates are read from files, so call this function in a thread.
+    As in client-go, a certificate of ``authority`` may be that of an intermediate authority or of
+    the server itself, and one that can't be parsed is left out, with a warning in the log. The
+    system's certificates are read from files, so call this function in a thread.
 
     Raises:
-        ssl.SSLError: ``authority`` contains no certificate.
+        ValueError: ``authority`` contains no certificate that can be used.
     """
-    # Non-ASCII text in a PEM file is a comment. ``ssl`` treats an empty text like no text, and
-    # would trust the system's certificates instead of none.
-    trusted = None if authority is None else authority.decode("ascii", "ignore") or "\n"
-    context = ssl.create_default_context(cadata=trusted)
-    if authority is not None:
+    if authority is None:
+        context = ssl.create_default_context()
+    else:
+        context = _create_context_of(authority)
         # Python 3.13 is stricter than Go, for whose checks clusters create their certificates: many
         # lack the key identifiers that this flag requires.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the default since Python 3.13
     context.set_alpn_protocols(["http/1.1"])  # aiohttp has no HTTP/2
+    return context
+
+
+def _create_context_of(authority: bytes) -> ssl.SSLContext:
+    """Return a TLS context that trusts the certificates in ``authority`` that can be parsed.
+
+    OpenSSL itself would refuse all of them for a broken one, or leave out those behind it.
+    """
+    context, usable = None, 0
+    for block in CERTIFICATE.findall(authority):
+        try:
+            certificate = binascii.a2b_base64(block)
+            if context is not None:
+                context.load_verify_locations(cadata=certificate)
+            elif certificate:  # without data, ``ssl`` would trust the system's certificates
+                context = ssl.create_default_context(cadata=certificate)
+            else:
+                continue
+        except (ssl.SSLError, ValueError):
+            continue
+        usable += 1
+    if context is None:
+        raise ValueError(
+            "the certificate authority contains no certificate that can be used: it must be "
+            "complete PEM (-----BEGIN CERTIFICATE-----): get a fresh kubeconfig, or check the file "
+            "that it names"
+        )
+    if broken := authority.count(CERTIFICATE_HEAD) - usable:
+        text = quantity(broken, "certificate")
+        logger.warning("%s of a certificate authority can't be used", text)
     return context

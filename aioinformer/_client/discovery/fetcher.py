@@ -192,10 +192,9 @@ class DiscoveryFetcher:
         try:
             document = await self._fetch(root, AGGREGATED_ACCEPT)
         except (NotFound, Forbidden) as error:
-            other = await self._find_without_list(resource)
-            if other is None:
-                raise _unclear_error(resource, error) from error
-            return other
+            if other := await self._find_without_list(resource):
+                return other
+            raise _unclear_error(resource, error) from error
         found = await _parse_document(
             parse_aggregated_resources, document, self._describe_document(root)
         )
@@ -237,7 +236,7 @@ class DiscoveryFetcher:
             if each.rpartition("/")[0] != resource.group:
                 continue
             if each == resource.api_version:
-                contradiction = missing
+                contradiction = contradiction or missing
                 continue
             try:
                 found = _find_resource(await self._fetch_version(each), resource)

@@ -307,7 +307,7 @@ class SharedInformer(Generic[T]):
 
     def hurried(self, namespace: str) -> AbstractContextManager[None]:
         """Return a context in which an informer that polls lists the namespace every 5 s."""
-        return self._reader.hurried(namespace)
+        return self.reader.hurried(namespace)
 
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object of the server out of the cache: a requirement of a

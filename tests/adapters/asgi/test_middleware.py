@@ -110,7 +110,7 @@ async def test_what_middleware_adds_to_a_response_is_in_no_other_response(
     app = make(informers)
     before = await request(app, method, {"Accept-Encoding": "identity"})
     wrapped = Starlette(routes=[Route("/", app, methods=["GET", "HEAD"])], middleware=STACKS[stack])
-    lengths = set()
+    lengths = set[int]()
     for user in USERS:
         headers = {"X-User": user, "Origin": f"https://{user}.example", "Cookie": "a=b"}
         answer = await request(wrapped, method, headers)

@@ -257,7 +257,8 @@ async def test_the_served_check_is_repeated_after_an_interval() -> None:
     discovery = Discovery(documents)
     widgets = await discovery.find("widgets.example.com")
     assert await discovery.served(widgets) == widgets
-    documents.served = {"/apis": EMPTY}
+    documents.served.clear()
+    documents.served["/apis"] = EMPTY
     requests = len(documents.requested_paths)
 
     assert await discovery.served(widgets) == widgets

@@ -340,11 +340,13 @@ async def test_the_404s_of_a_proxy_do_not_prove_absence(status: Status) -> None:
         await DiscoveryFetcher(DocumentServer({"/api": lost, "/api/v1": lost})).served(PODS)
 
 
-@pytest.mark.parametrize("listed", [("v1",), ("v2",), ("v1", "v2")])
+@pytest.mark.parametrize("listed", [("v1",), ("v2",), ("v1", "v2"), ("v2", "v1")])
 async def test_a_version_that_is_listed_and_has_no_document_does_not_prove_absence(
     listed: tuple[str, ...],
 ) -> None:
     documents = DocumentServer({"/apis": group_list_document(("example.com", *listed))})
+    if listed == ("v2", "v1"):
+        documents.served["/apis/example.com/v1"] = resource_list_document("gadgets")
 
     with pytest.raises(ProtocolError, match="can't find out if the server has /apis/example"):
         await DiscoveryFetcher(documents).served(WIDGETS)

@@ -114,6 +114,15 @@ def test_a_version_that_fits_again_is_an_update_of_the_last_accepted_version() -
     assert not indexer.rejected
 
 
+def test_the_cached_version_that_comes_again_ends_the_rejection_of_a_newer_one() -> None:
+    """The server was restored, for example."""
+    indexer = holding(pod("a", rv="1"))
+    events = apply(indexer, updated(misfit("a", rv="2")), updated(pod("a", rv="1")))
+
+    assert events == []
+    assert not indexer.rejected
+
+
 def test_an_object_that_fits_for_the_first_time_is_an_addition() -> None:
     indexer = holding()
 

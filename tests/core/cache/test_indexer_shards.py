@@ -141,3 +141,17 @@ def test_changes_of_an_older_object_with_the_name_of_a_gained_object_are_dropped
     assert indexer.state.resource_version == "7"
     indexer.apply(Delta("Deleted", KubeObject(key, "n", "10", b"{}", PODS)), events)
     assert indexer.state.objects == {}
+
+
+def test_a_successor_from_before_the_state_of_a_gained_shard_replaces_an_older_object() -> None:
+    key = ObjectKey("a", "x")
+    old, new = (
+        KubeObject(key, uid, version, b"{}", PODS) for uid, version in (("o", "5"), ("n", "7"))
+    )
+    indexer, events = Indexer(), list[Event]()
+    commit(indexer.replace(Replaced([old], "5")), 8)
+    other = HashRanges("uid", ())
+    commit(indexer.replace(Replaced([], "9", gained=other, extends=True)), 8)
+    indexer.apply(Delta("Added", new), events)
+    assert [type(event) for event in events] == [Deleted, Added]
+    assert indexer.state.objects == {key: new}

@@ -79,6 +79,23 @@ def test_a_member_does_not_start_a_shard_while_it_sees_the_claim_of_another_one(
     assert kinds(member.decide(0.5, ())) == {"acquired": {3}}
 
 
+def test_a_claim_that_was_given_up_is_confirmed_by_a_new_write_only() -> None:
+    """Meanwhile another member may have claimed the shards, which a late cache doesn't show."""
+    stored = alone()
+    member = stored.member
+    member.observe("shop", group_lease("a", "b", epoch=2, leader="a"), 1.0)
+    moved = kinds(member.decide(1.0, ()))["released"]
+    stored.renew(1.0, seen=False)
+    member.observe("shop", group_lease("a", epoch=3), 1.5)
+
+    assert member.decide(1.5, ()) == []
+    stored.renew(1.5, seen=False)
+    assert member.decide(1.6, ()) == []  # the cache shows the claims that were given up
+    member.observe("shop.b", member_lease("b", {min(moved)}), 1.7)
+    stored.see(1.7)
+    assert kinds(member.decide(1.7, ())) == {"acquired": moved - {min(moved)}}
+
+
 def test_a_shard_that_moves_is_stated_until_the_last_work_on_it_has_ended() -> None:
     stored = alone()
     member = stored.member

@@ -172,6 +172,18 @@ def test_a_group_lease_that_was_deleted_is_created_again_with_a_greater_epoch() 
     assert repr(planner) == "<AssignmentPlanner of web/shop by a epoch=7>"
 
 
+def test_the_epoch_of_a_group_lease_that_was_replaced_does_not_go_back() -> None:
+    planner, view = make("b")
+    view.observe_assignment(group_lease("a", "b", leader="a", epoch=7))
+    assert planner.plan(view, 0.0, leaving=False) is None
+    view.observe_assignment(group_lease("a", leader="a", epoch=1))
+    planner.plan(view, 1.0, leaving=False)
+    write = planner.plan(view, 10.0, leaving=False)
+
+    assert write is not None
+    assert GroupAssignment.of(write.body).epoch == 8
+
+
 def test_a_write_on_another_version_of_the_lease_needs_no_wait() -> None:
     planner, view = make("b")
     view.observe_assignment(group_lease("a", "c", leader="a", epoch=1))

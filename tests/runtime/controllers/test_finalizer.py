@@ -431,6 +431,49 @@ def test_an_object_that_vanishes_during_the_cleanup_is_no_failure() -> None:
     run_simulated(main)
 
 
+def test_a_cleanup_is_not_repeated_while_the_cache_lags() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.cleaned.duration = 5
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await asyncio.sleep(1)
+            it.delete()
+            await asyncio.sleep(1)
+            with it.source.faults.stall(verb="watch", after=0):
+                it.set_finalizers()  # the object is gone when our entry is to be removed
+                await asyncio.sleep(5)
+                controller.trigger(key("a"))
+                await asyncio.sleep(1)
+                assert it.foos.lister.get(key("a")) is not None
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"]
+
+
+def test_an_object_that_was_created_again_while_the_cache_lagged_is_cleaned_up_too() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.cleaned.duration = 5
+
+    async def main() -> None:
+        async with it.running():
+            await asyncio.sleep(1)
+            it.delete()
+            await asyncio.sleep(1)
+            with it.source.faults.stall(verb="watch", after=0):
+                await asyncio.sleep(5)
+                assert not it.exists()
+                metadata = {"name": "a", "finalizers": [OURS]}
+                it.cluster.create(FOOS, {"metadata": metadata}, namespace="default")
+                it.delete()
+                await asyncio.sleep(1)
+            await asyncio.sleep(120)
+            assert not it.exists()
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a", "a"]
+
+
 @pytest.mark.parametrize("verb", ["patch", "get"])
 def test_a_404_of_a_proxy_does_not_leave_an_object_with_its_finalizer(verb: Any) -> None:
     """The 404 doesn't name the object, so that the removal is repeated."""

@@ -134,6 +134,63 @@ def test_a_deletion_by_key_alone_is_waited_for() -> None:
     assert seen == [False, True]
 
 
+def test_an_object_that_was_created_again_shows_the_deletion_of_its_predecessor() -> None:
+    cluster, times = make_cluster("a"), list[float]()
+    cluster.create(BARS, {"metadata": {"name": "child"}})
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                times.append(loop_time())
+                if len(times) > 1:
+                    return None
+                await ctx.api(BARS, namespace="default").delete("child")
+                cluster.create(BARS, {"metadata": {"name": "child"}})
+                return Result(requeue_after=0)
+
+            async with Controller(foos, reconcile).watches(bars, lambda obj: []):
+                await asyncio.sleep(5)
+
+    run_simulated(main)
+    assert len(times) == 2
+
+
+def test_a_run_waits_for_a_write_that_was_made_while_it_waited_for_an_earlier_one() -> None:
+    """A task that the last run left behind writes the same object again."""
+    cluster, seen = make_cluster("a"), list[object]()
+    left_behind = set[asyncio.Task[object]]()
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+                child = bars.lister.get(ObjectKey("default", "child"))
+                seen.append(None if child is None else child["spec"]["size"])
+                if len(seen) > 1:
+                    return None
+
+                async def write_later() -> object:
+                    await asyncio.sleep(0.6)
+                    return await ctx.apply(applied(2))
+
+                await ctx.apply(applied(1))
+                left_behind.add(asyncio.create_task(write_later()))
+                return Result(requeue_after=0)
+
+            # The event of the first write arrives in parts, and that of the second one behind it.
+            with source.faults.drip(size=100, every=0.3, verb="watch", resource=BARS):
+                async with Controller(foos, reconcile).owns(bars):
+                    await asyncio.sleep(30)
+
+    run_simulated(main)
+    assert seen[:2] == [None, 2]
+
+
 def test_a_cache_that_is_behind_for_long_fails_the_run_and_is_shown() -> None:
     cluster, seen = make_cluster("a"), list[object]()
 

@@ -420,6 +420,26 @@ def test_a_condition_describes_the_generation_that_the_run_has_seen() -> None:
     assert ready["observedGeneration"] == 1
 
 
+def test_a_condition_is_set_beside_those_that_another_program_has_set_since() -> None:
+    """The cached object is newer than the last write of the run."""
+    cluster = make_status_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        await setting.ctx.set_condition("Mine", False, reason="First")
+        mine = cluster.get(FOOS, "a")["status"]["conditions"]
+        both = {"status": {"conditions": [*mine, {"type": "Theirs", "status": "True"}]}}
+        cluster.merge_patch(FOOS, "a", both)
+        await setting.foos.wait_for(cluster.get(FOOS, "a"))
+        return await setting.ctx.set_condition("Mine", True, reason="Second")
+
+    reconcile_once(action, cluster)
+    conditions = cluster.get(FOOS, "a")["status"]["conditions"]
+    assert {each["type"]: each["status"] for each in conditions} == {
+        "Mine": "True",
+        "Theirs": "True",
+    }
+
+
 # -- log and Events ----------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from aioinformer import (
 )
 from aioinformer._core.selectors.scopes import Namespaces
 from aioinformer.errors import Forbidden, NotRunning, SyncTimeout, UsageError
-from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing import Cluster, ClusterSource, Faults
 from aioinformer.testing.simulation.loop import run
 from tests.cpu_time import short_turns
 from tests.runtime.informers import FAST_BACKOFF, SLOW_BACKOFF
@@ -287,6 +287,35 @@ async def test_an_optional_namespace_does_not_delay_the_sync_while_it_is_forbidd
         source.refused.clear()
         await pods.wait_until("b/x", lambda pod: pod is not None, timeout=10)
         await wait_until(lambda: handled == ["a/x True", "b/x True"])
+
+
+async def test_an_optional_namespace_whose_watch_lists_alone_are_refused_is_waited_for() -> None:
+    """A list follows the refusal at once."""
+    source = RefusingSource(Cluster(), faults={"b": Faults()})
+    put(source.cluster, "a/x", "b/x")
+    faults = source.faults["b"]
+    scopes = {"a": Scope(), "b": Scope(optional=True)}
+    with faults.status(403, verb="watch_list"), faults.latency(0.2, verb="list"):
+        async with reading(source, namespaces=scopes) as (informers, pods):
+            await informers.wait_synced(30)
+            assert cached(pods) == ["a/x", "b/x"]
+
+
+async def test_a_removed_namespace_is_not_waited_for_although_a_handler_blocks() -> None:
+    source, released = RefusingSource(Cluster(), refused={"b"}), asyncio.Event()
+    put(source.cluster, "a/x")
+
+    async def wait(event: Event) -> None:
+        await released.wait()
+
+    async with reading(source, namespaces=["a", "b"]) as (_, pods):
+        pods.add_handler(wait, overflow="block", limit=1)
+        await wait_until(lambda: cached(pods) == ["a/x"])
+        put(source.cluster, "a/y", "a/z", "a/zz")
+        await wait_until(lambda: bool(pods.health.blocked_by))
+        pods.remove_namespace("b")
+        await pods.wait_synced(5)
+        released.set()
 
 
 async def test_an_optional_namespace_that_is_permitted_is_waited_for() -> None:
