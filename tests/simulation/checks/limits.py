@@ -288,13 +288,13 @@ REMEMBERED = 1000.0
 NO_REASON = {Outcome.UNAUTHORIZED, Outcome.THROTTLED}
 """The outcomes that say nothing about WatchLists."""
 SPACE = 20.0
-"""Seconds between the beginnings of watches that are cut short."""
+"""Seconds between the beginnings of watches that are cut short, once that has lasted ``LONG``."""
 
 BUDGET = (10.0, 5)
 """The most requests that follow a failure, in any ten seconds: (seconds, requests)."""
 LATER = (60.0, 3)
 """The same for any minute, once no request has lasted longer than ``QUICK`` for ``LONG``, and the
-first answer after refused connections is as old."""
+first sign that the server is back is as old."""
 LONG = 120.0
 QUICK = 5.0
 LASTING = {Outcome.SHORT_WATCH, Outcome.POLLED, Outcome.WATCH_REFUSED}
@@ -322,14 +322,19 @@ def judge_politeness(history: History) -> None:
 
 def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
     """Check the waits that the server asked for, and those after watches that ended soon."""
-    brief = False
+    since: float | None = None
     for transition, following in pairs:
         asked, waited = transition.request, following.time - transition.time
-        was_brief, brief = brief, transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
+        brief = transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
+        since = (transition.time if since is None else since) if brief else None
         what = ""
         if waited < asked.retry_after - EPSILON:
             what = f"the server allows a request after {asked.retry_after:g} s"
-        elif brief and was_brief and following.time - asked.time < SPACE - DRIFT:
+        elif (
+            since is not None
+            and transition.time - since >= LONG
+            and following.time - asked.time < SPACE - DRIFT
+        ):
             what = f"a watch that was cut short allows it after {SPACE}"
         elif transition.outcome is Outcome.WATCH_REFUSED and waited < POLL_PAUSE:
             what = f"polling allows it after {POLL_PAUSE:.3f} s"
@@ -340,17 +345,21 @@ def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
 
 def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     since: float | None = None
-    answered = unreachable = False
+    eased = woken = unreachable = False
     early: list[Request] = []
     late: list[Request] = []
     for transition, following in pairs:
         asked = transition.request
         was_unreachable, unreachable = unreachable, transition.outcome is Outcome.UNREACHABLE
+        back = (was_unreachable and not unreachable) or _was_served(asked)
+        early_end = following.time < transition.time + transition.delay - EPSILON
         if transition.time - asked.time > QUICK or transition.outcome in LASTING:
-            since, answered = None, False
-        elif since is None or (was_unreachable and not unreachable and not answered):
-            # The first answer after refused connections begins the outage again, once.
-            answered = since is not None
+            since, eased, woken = None, False, False
+        elif since is None or (back and not eased) or (early_end and not woken):
+            # The first sign that the server is back, and the first answer to another informer,
+            # begin the outage again, once each.
+            eased = since is not None and (eased or back)
+            woken = since is not None and (woken or early_end)
             since = asked.time
         if transition.row not in WELL:
             early.append(following)
@@ -359,6 +368,10 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
                 late.append(following)
     _judge_count(early, *BUDGET)
     _judge_count(late, *LATER)
+
+
+def _was_served(request: Request) -> bool:
+    return bool(request.changes or request.bookmarks or request.initial_list_complete)
 
 
 def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
