@@ -243,7 +243,7 @@ def test_refusals_before_an_outage_do_not_lengthen_its_waits() -> None:
 
 
 def test_an_api_that_returns_after_47_seconds_is_read_within_half_of_that() -> None:
-    """Of an aggregated API alone; the server answers all other informers. Measured before: 49.9 s."""
+    """Measured before: 49.9 s."""
 
     async def scenario() -> float:
         cluster, faults = cluster_with_pods("a"), Faults()

@@ -307,7 +307,7 @@ class Located:
 
 @pytest.mark.parametrize("discovery", DISCOVERY)
 def test_11_requests_for_discovery_are_within_the_budget(discovery: str, table: Table) -> None:
-    """A version or resource that is new is asked for at once: one more request, behind an answer."""
+    """What is new is asked for at once: one more request, behind an answer."""
 
     async def scenario() -> Spent:
         line = FunctionListerWatcher(always(error_response(404, "NotFound")))

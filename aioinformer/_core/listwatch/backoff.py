@@ -127,8 +127,8 @@ class Backoff(Struct):
     def space(self, now: float, jitter: float, began: float) -> float:
         """Count a watch that began at a time and was cut. Return the seconds to wait.
 
-        The first one is replaced at once. Watches that are cut after fifteen seconds are so replaced
-        at once for two minutes, and after five seconds later on.
+        The first one is replaced at once. Watches that are cut after fifteen seconds each are so
+        replaced at once for two minutes, and after five seconds later on.
         """
         first = self.is_first(now)
         least = self._count_once(now) * (1 + SPACING_JITTER * self.policy.jitter * jitter)

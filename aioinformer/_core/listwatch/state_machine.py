@@ -392,7 +392,7 @@ class ListWatchState:
         )
 
     def end_wait(self, now: float) -> float:
-        """Record that the server has answered another informer. Return the seconds still to wait."""
+        """Record an answer of the server to another informer. Return the seconds still to wait."""
         delay = self.backoff.wake(now)
         self._requested_at = now + delay
         return delay
