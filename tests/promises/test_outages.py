@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import pairwise
 
@@ -597,6 +598,35 @@ def test_a_watch_without_bookmarks_has_no_idle_timeout() -> None:
             assert requests.count("probe") <= 4, "one after each watch that has shown nothing"
 
     run_simulated(scenario)
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["nothing changes", "others change"])
+def test_a_quiet_server_that_was_restarted_causes_no_warning(
+    others: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It sends no bookmark before its cache sees a change. A check after 75 s finds it alive."""
+
+    async def scenario() -> tuple[list[str], int]:
+        cluster, faults = cluster_with_pods("a"), Faults()
+        async with of_cluster(cluster, faults) as harness, AsyncExitStack() as stack:
+            await lived(cluster, 4)
+            with faults.refuse():
+                with faults.reset():
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(5.0)
+            await wait_until(lambda: harness.informer.health.state == "watching")
+            if others:
+                await stack.enter_async_context(other_writes(cluster))
+                faults.drop_bookmarks()
+            before = len(harness.problems)
+            caplog.clear()
+            await asyncio.sleep(100.0)
+            assert "probe" in harness.request_summaries[-2:]
+            assert harness.informer.health.error is None
+            return [str(each) for _, each in harness.problems[before:]], len(caplog.records)
+
+    caplog.set_level(logging.WARNING, logger="aioinformer")
+    assert run_simulated(scenario) == ([], 0)
 
 
 def test_the_idle_timeout_increases_if_a_replaced_watch_receives_no_bookmark_either() -> None:

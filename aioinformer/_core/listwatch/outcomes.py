@@ -35,6 +35,10 @@ class Outcome(Enum):
     POLLED = auto()
     """The last page arrived; the server refuses watches, so lists follow at the polling interval.
     """
+    ALIVE = auto()
+    """The check after an idle timeout found a server that had nothing to send. That is a server
+    without a newer version, or one that was restarted before the watch: it sends no bookmark before
+    it sees a change."""
     REWOUND = auto()
     """The state is older than an earlier one. If the read was consistent, the server was restored
     from a backup. If not, a replica may lag behind, and a consistent read follows."""

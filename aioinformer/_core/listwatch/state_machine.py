@@ -113,6 +113,8 @@ class ListWatchState:
         self._very_short_watches = 0
         self._requested_at = 0.0
         self._unreachable = False
+        self._follows_outage = False
+        """True if the connection broke, and no watch has shown anything since."""
         self._checks_refused = False
         """True if the last freshness check was refused: the role may allow watches only."""
         self._waited_for: Outcome | None = None
@@ -192,9 +194,14 @@ class ListWatchState:
         if self.phase is Phase.FRESHNESS_CHECK:
             # A server that is behind a restored state doesn't confirm it; a list reports this.
             older = self._goes_back(resource_version)
-            self._idle_timeout.server_moved = resource_version != self.resource_version
+            moved = self._idle_timeout.server_moved = resource_version != self.resource_version
             self.confirmation.server_version = "" if older else resource_version
-            return RequestEnd(Outcome.REWOUND if older else Outcome.COMPLETE)
+            if older:
+                return RequestEnd(Outcome.REWOUND)
+            if not self._idle_timeout.expired:
+                return RequestEnd(Outcome.COMPLETE)
+            alive, self._follows_outage = self._follows_outage or not moved, False
+            return RequestEnd(Outcome.ALIVE if alive else Outcome.COMPLETE)
         if self.phase is Phase.PAGE and continue_token == self._continue_token:
             raise ProtocolError("the continue token of a page leads to the same page", phase="list")
         if self.phase is Phase.LIST:
@@ -274,6 +281,7 @@ class ListWatchState:
 
     def _record_served(self, now: float) -> None:
         self._version_shown_at = now
+        self._follows_outage = False
         if not self._watch_served:
             self._watch_served = True
             self.backoff.record_answer()
@@ -358,8 +366,10 @@ class ListWatchState:
         least wait in seconds that the server asked for.
         """
         row = self._transitions[self.phase][outcome]
-        if outcome is Outcome.COMPLETE:
+        if outcome in (Outcome.COMPLETE, Outcome.ALIVE):
             self._version_shown_at = now
+        if outcome in (Outcome.CONNECTION_LOST, Outcome.UNREACHABLE):
+            self._follows_outage = True
         next_request = self._fall_back(row)
         if row.ending is Ending.FAILED and self._watchlist_pause < WATCHLIST_UNSUPPORTED_PAUSE:
             self._watchlist_pause = 0.0  # if the request was a trial list, it has failed as well

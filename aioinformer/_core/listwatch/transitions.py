@@ -179,6 +179,9 @@ _CHECK_THEN_WATCH = Transition(NextRequest.FRESHNESS_CHECK, Wait.ALWAYS)
 # So may one whose watch broke: a load balancer connects the next request to another server.
 _CHECK_LOST_WATCH = Transition(NextRequest.FRESHNESS_CHECK, Wait.SPACED)
 
+_CHECKED = Transition(
+    NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED | Learn.WATCH_IDLE
+)
 _RETRY_AFTER_CHECK = Transition(NextRequest.WATCH, Wait.ALWAYS, learn=Learn.WATCH_IDLE)
 _DELAY_AFTER_CHECK = Transition(NextRequest.WATCH, Wait.AS_REQUESTED, learn=Learn.WATCH_IDLE)
 
@@ -292,9 +295,8 @@ TRANSITIONS: TransitionTable = {
     # server has rejected is not repeated: the role may allow watches only. A check that the network
     # did not carry says that the idle connection was dead, too.
     Phase.FRESHNESS_CHECK: {
-        Outcome.COMPLETE: Transition(
-            NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED | Learn.WATCH_IDLE
-        ),
+        Outcome.COMPLETE: _CHECKED,
+        Outcome.ALIVE: _CHECKED,
         Outcome.REWOUND: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
         Outcome.EXPIRED: _RETRY_AFTER_CHECK,
         Outcome.VERSION_TOO_LARGE: _RETRY_AFTER_CHECK,

@@ -104,7 +104,7 @@ OTHERS: dict[Phase, dict[str, tuple[Then, Waits]]] = {
         **dict.fromkeys(("BAD_REQUEST", "ERROR_EVENT", "PROTOCOL_ERROR"), (WHOLE_LIST, "always")),
     },
     Phase.FRESHNESS_CHECK: {
-        "COMPLETE": ("10", "never"),
+        **dict.fromkeys(("COMPLETE", "ALIVE"), ("10", "never")),
         "REWOUND": (CONSISTENT, "never"),
         "UNREACHABLE": (CHECK, "always"),
     },

@@ -121,7 +121,9 @@ def judge_liveness(history: History) -> None:
 
 EXPECTED = "WatchList is not available, falling back to LIST: "
 POLLING = "the server refuses watches, lists refresh the cache: "
-"""The beginning of the log line about an error that some servers always answer with."""
+ALIVE = "the server is alive and had nothing to send: "
+"""The beginning of the log line about an error that is none, or that some servers always answer
+with."""
 
 WELL = {
     *(
@@ -136,6 +138,7 @@ WELL = {
 LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)
 ANSWERS = {
     (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
+    (Phase.FRESHNESS_CHECK, Outcome.ALIVE),
     # The answer of a server that has no WatchList, which is no problem: a list follows.
     (Phase.WATCHLIST, Outcome.WATCHLIST_UNSUPPORTED),
     *((Phase.DISCOVERY, each) for each in LOOKS),
@@ -156,7 +159,7 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
         _judge_outcome(each)
     problems = history.of_informer(ProblemReported, spec.name)
     reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
-    known = set(_find_known(transitions))
+    known = {*_find_known(transitions), *_find_alive(transitions)}
     failed = (
         each
         for each in transitions
@@ -211,6 +214,14 @@ def _find_known(transitions: list[Transition]) -> Iterator[int]:
             polling = False
 
 
+def _find_alive(transitions: list[Transition]) -> Iterator[int]:
+    """Yield the idle timeouts whose check found the server alive."""
+    for each, check in zip(transitions, [*transitions[1:], None], strict=True):
+        silent = each.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
+        if silent and (check is None or check.outcome is Outcome.ALIVE):
+            yield id(each)  # the check may be cut off by the end of the history
+
+
 def _is_expected_idle_timeout(transition: Transition) -> bool:
     """Return True if this is an idle timeout that came again and again, which is no failure unless
     the server had a bookmark to send.
@@ -239,7 +250,9 @@ def _judge_rejected(history: History, spec: InformerSpec, problems: list[Problem
 
 def _judge_logs(history: History) -> None:
     said = (log.message.partition(": ")[2] for log in history.of(Logged))
-    logged = Counter(each.removeprefix(EXPECTED).removeprefix(POLLING) for each in said)
+    logged = Counter(
+        each.removeprefix(EXPECTED).removeprefix(POLLING).removeprefix(ALIVE) for each in said
+    )
     # The answer of a server that has no WatchList is said once, since nothing is wrong.
     expected = {
         id(each.request)
