@@ -614,10 +614,10 @@ def test_a_quiet_server_that_was_restarted_causes_no_warning(
                 with faults.reset():
                     await asyncio.sleep(0.01)
                 await asyncio.sleep(5.0)
+                faults.stall(verb="watch", after=0, times=1)
             await wait_until(lambda: harness.informer.health.state == "watching")
             if others:
                 await stack.enter_async_context(other_writes(cluster))
-                faults.drop_bookmarks()
             before = len(harness.problems)
             caplog.clear()
             await asyncio.sleep(100.0)

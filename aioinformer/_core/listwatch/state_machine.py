@@ -322,7 +322,6 @@ class ListWatchState:
         return Outcome.EMPTY_WATCH if very_short else Outcome.SHORT_WATCH
 
     def finish_idle_watch(self, now: float) -> RequestEnd:
-        """Classify the end of a watch that the watchdog has ended."""
         idle = self._idle_timeout
         if idle.past_deadline(now):
             message = f"the watch did not end after its {self._watch_seconds} s; replacing it"
@@ -347,10 +346,9 @@ class ListWatchState:
             end = RequestEnd(Outcome.WATCH_REFUSED, error, known=polling.active)
             polling.start()
             return end
-        if self.phase is Phase.WATCH and outcome is Outcome.CONNECTION_LOST:
-            lasted = now - self._watch_opened_at
-            if lasted < VERY_SHORT_WATCH_SECONDS and not self._watch_served:
-                return RequestEnd(Outcome.LOST_AT_ONCE, error)
+        at_once = now - self._watch_opened_at < VERY_SHORT_WATCH_SECONDS and not self._watch_served
+        if at_once and self.phase is Phase.WATCH and outcome is Outcome.CONNECTION_LOST:
+            outcome = Outcome.LOST_AT_ONCE
         if self.phase in (Phase.LIST, Phase.PAGE) and outcome in REFUSALS:
             polling.listing = False
         return RequestEnd(outcome, error)
@@ -368,18 +366,15 @@ class ListWatchState:
         row = self._transitions[self.phase][outcome]
         if outcome in (Outcome.COMPLETE, Outcome.ALIVE):
             self._version_shown_at = now
-        if outcome in (Outcome.CONNECTION_LOST, Outcome.UNREACHABLE):
-            self._follows_outage = True
         next_request = self._fall_back(row)
         if row.ending is Ending.FAILED and self._watchlist_pause < WATCHLIST_UNSUPPORTED_PAUSE:
-            self._watchlist_pause = 0.0  # if the request was a trial list, it has failed as well
+            self._watchlist_pause = 0.0  # a trial list has failed as well
         if next_request is NextRequest.LIST:
             self._watchlist_pause = WATCHLIST_UNSUPPORTED_PAUSE
+        elif next_request is NextRequest.TRIAL_LIST and outcome is Outcome.WATCHLIST_UNANSWERED:
+            self._watchlist_pause = WATCHLIST_UNANSWERED_PAUSE
         elif next_request is NextRequest.TRIAL_LIST:
-            unanswered = outcome is Outcome.WATCHLIST_UNANSWERED
-            self._watchlist_pause = (
-                WATCHLIST_UNANSWERED_PAUSE if unanswered else WATCHLIST_FAILED_PAUSE
-            )
+            self._watchlist_pause = WATCHLIST_FAILED_PAUSE
         self._needs_newest = self._needs_newest or row.next_request is NextRequest.NEWEST_STATE
         self._learn(row.learn, now)
         self._record_reachability(outcome)
@@ -397,9 +392,8 @@ class ListWatchState:
         request = self._build_request(next_request, self._requested_at, jitter)
         self.request = replace(request, restart=row.ending is not Ending.CONTINUED)
         until_answer = outcome in UNTIL_ANSWER and not retry_after and self.backoff.can_wake
-        return ScheduledRequest(
-            self.request, row, delay, until_answer, until_answer and not self._unreachable
-        )
+        until_success = until_answer and not self._unreachable
+        return ScheduledRequest(self.request, row, delay, until_answer, until_success)
 
     def end_wait(self, now: float) -> float:
         """Record an answer of the server to another informer. Return the seconds still to wait."""
@@ -408,13 +402,13 @@ class ListWatchState:
         return delay
 
     def _record_reachability(self, outcome: Outcome) -> None:
-        """Record if the server answered. After an outage, any answer shortens the next waits."""
         was_unreachable, self._unreachable = self._unreachable, outcome is Outcome.UNREACHABLE
         if was_unreachable and not self._unreachable:
             self.backoff.record_answer()
+        if self._unreachable or outcome is Outcome.CONNECTION_LOST:
+            self._follows_outage = True
 
     def _fall_back(self, row: Transition) -> NextRequest:
-        """Return the row's fallback if the outcome came several times in a row."""
         if row.ending is Ending.NORMAL:
             self._consecutive_failures = 0
         if row.fallback is None:

@@ -1004,7 +1004,13 @@ def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
 
 # -- any sequence --------------------------------------------------------------------------------
 
-PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED, Outcome.SILENT_WATCH}
+PROGRESS = {
+    Outcome.MORE,
+    Outcome.COMPLETE,
+    Outcome.ALIVE,
+    Outcome.ENDED,
+    Outcome.SILENT_WATCH,
+}
 SLOW = {
     Outcome.SHORT_WATCH,
     Outcome.CONNECTION_LOST,
