@@ -12,7 +12,7 @@ from aioinformer._core.listwatch.requests import AnyRequest, DiscoveryRequest, W
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import Phase, ScheduledRequest
 
-NO_JITTER = BackoffPolicy(jitter=0.0)
+NO_JITTER = BackoffPolicy(factor=2.0, maximum=30.0, jitter=0.0)
 
 
 def listing_state(*, page_size: int = 0) -> ListWatchState:

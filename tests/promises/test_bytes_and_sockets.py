@@ -37,6 +37,8 @@ LARGE = 6_000_000
 STREAM = added("a", 3) + added("b", 4) + initial_events_end(10)
 LIST = b"".join(list_response(body("a", 3), body("b", 4), version="10").chunks)
 UNSERVED = error_response(422)
+CHECKED = ok_response(*list_response(version="11").chunks)
+"""The answer to the check of the server's version that follows a watch that broke."""
 
 
 # -- cut anywhere ------------------------------------------------------------------------------
@@ -190,21 +192,24 @@ async def test_a_watch_with_a_truncated_chunk_is_resumed_behind_its_last_event()
     head, *_ = ok_response().pieces
     chunks = [chunk(STREAM), chunk(modified("a", 11)), chunk(added("c", 12))[:40]]
     async with running_raw_server(
-        RawResponse([head, *chunks], "break off"), ok_response(added("c", 12), ending="silence")
+        RawResponse([head, *chunks], "break off"),
+        CHECKED,
+        ok_response(added("c", 12), ending="silence"),
     ) as served:
         await wait_until(lambda: served.cached_versions == {"a": "11", "b": "4", "c": "12"})
-        assert served.request_summaries == ["stream", "watch 11"]
+        assert served.request_summaries == ["stream", "list", "watch 11"]
 
 
 async def test_a_reset_inside_a_line_drops_the_line_and_resumes_before_it() -> None:
     applied = asyncio.Event()
     first = ok_response(STREAM, modified("a", 11) + added("c", 12)[:-20], applied, ending="reset")
-    async with running_raw_server(first, ok_response(added("c", 12), ending="silence")) as served:
+    resumed = ok_response(added("c", 12), ending="silence")
+    async with running_raw_server(first, CHECKED, resumed) as served:
         await wait_until(lambda: served.cached_versions.get("a") == "11")
         assert "c" not in served.cached_versions
         applied.set()
         await wait_until(lambda: "c" in served.cached_versions)
-        assert served.request_summaries == ["stream", "watch 11"]
+        assert served.request_summaries == ["stream", "list", "watch 11"]
 
 
 async def test_a_reset_before_the_end_mark_adds_no_objects() -> None:

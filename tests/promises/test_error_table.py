@@ -140,7 +140,7 @@ ROWS: dict[str, Row] = {
     ),
     "list, 429": Row(FIRST_LIST, BUSY, "throttled", TooManyRequests, "list 0", ONE_STEP),
     "list, 503 with Retry-After": Row(
-        FIRST_LIST, RETRY_LATER, "throttled", ServerFailure, "list 0", AS_ASKED
+        FIRST_LIST, RETRY_LATER, "unavailable", ServerFailure, "list 0", AS_ASKED
     ),
     "list, 400": Row(
         FIRST_LIST, error_response(400, "BadRequest"), "bad_request", BadRequest, "list 0", ONE_STEP
@@ -215,7 +215,7 @@ ROWS: dict[str, Row] = {
         TWO_STEPS,
     ),
     "relist, 503 with Retry-After": Row(
-        LATER_LIST, RETRY_LATER, "throttled", ServerFailure, "whole 10", AS_ASKED
+        LATER_LIST, RETRY_LATER, "unavailable", ServerFailure, "whole 10", AS_ASKED
     ),
     # -- further pages
     "page, 410: all in one, at the version first asked for": Row(
@@ -255,7 +255,7 @@ ROWS: dict[str, Row] = {
         FIRST_STREAM, BUSY, "throttled", TooManyRequests, "stream newest", ONE_STEP
     ),
     "WatchList, 503 with Retry-After: no list yet": Row(
-        FIRST_STREAM, RETRY_LATER, "watchlist_refused", ServerFailure, "stream newest", AS_ASKED
+        FIRST_STREAM, RETRY_LATER, "unavailable", ServerFailure, "stream newest", AS_ASKED
     ),
     "WatchList, 401: no list": Row(
         FIRST_STREAM,
@@ -379,7 +379,7 @@ ROWS: dict[str, Row] = {
     ),
     "watch, 429: no relist": Row(WATCH, BUSY, "throttled", TooManyRequests, "watch 10", ONE_STEP),
     "watch, 503 with Retry-After: no relist": Row(
-        WATCH, RETRY_LATER, "throttled", ServerFailure, "watch 10", AS_ASKED
+        WATCH, RETRY_LATER, "unavailable", ServerFailure, "watch 10", AS_ASKED
     ),
     "watch, 401: no relist": Row(
         WATCH,
@@ -436,21 +436,24 @@ ROWS: dict[str, Row] = {
         WATCH, REDIRECT, "bad_request", ServerError, "whole 10", ONE_STEP
     ),
     # -- a watch, in its stream
-    "stream, broken off: resumed": Row(
+    "stream, broken off: a check of the version at once": Row(
         WATCH,
         reply(bookmark(20), 40.0, error=LOST),
         "connection_lost",
         ConnectionLost,
-        "watch 20",
-        ONE_STEP,
+        "probe",
+        AT_ONCE,
     ),
-    "stream, broken off behind a mark: resumed": Row(
+    "stream, broken off behind a mark: a check of the version at once": Row(
         AFTER_MARK,
         reply(*STREAMED, bookmark(20), error=LOST),
         "connection_lost",
         ConnectionLost,
-        "watch 20",
-        ONE_STEP,
+        "probe",
+        AT_ONCE,
+    ),
+    "stream, broken off at once: a check of the version": Row(
+        WATCH, reply(error=LOST), "lost_at_once", ConnectionLost, "probe", ONE_STEP
     ),
     "stream, ends at once with nothing: no relist yet": Row(
         WATCH, reply(), "empty_watch", ConnectionLost, "watch 10", ONE_STEP

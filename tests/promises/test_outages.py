@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import pairwise
 
@@ -57,6 +58,7 @@ from tests.runtime.scripted_source import (
 LOST = ConnectionLost("reset by peer")
 UNSERVED = error_response(422, "Invalid", "sendInitialEvents: Forbidden")
 STATE = Reply(list_response(body("a", 3), version="10").chunks)
+STATE_AT_20 = Reply(list_response(body("a", 3), version="20").chunks)
 
 
 def is_initial(request: Request) -> bool:
@@ -85,7 +87,7 @@ async def waits(harness: InformerHarness, count: int) -> list[float]:
 
 @pytest.mark.client_go(13)
 @pytest.mark.parametrize("watch_lists", [True, False], ids=["WatchList", "LIST"])
-def test_waits_double_up_to_half_a_minute_and_their_jitter(watch_lists: bool) -> None:
+def test_waits_grow_by_half_up_to_twenty_seconds_and_their_jitter(watch_lists: bool) -> None:
     async def scenario() -> list[float]:
         refusal = ErrorResponse(ConnectionFailed("refused"))
         harness = InformerHarness(FunctionListerWatcher(lambda _: refusal, watch_lists=watch_lists))
@@ -93,7 +95,7 @@ def test_waits_double_up_to_half_a_minute_and_their_jitter(watch_lists: bool) ->
             return await waits(harness, 12)
 
     for number, waited in enumerate(run_simulated(scenario)):
-        bare = min(0.8 * 2**number, 30.0)
+        bare = min(0.8 * 1.5**number, 20.0)
         assert bare <= waited <= 2 * bare
 
 
@@ -105,6 +107,7 @@ def test_failures_of_different_kinds_increase_one_common_backoff() -> None:
             reply(b"<html>"),
             STATE,
             reply(error=LOST),
+            STATE,
             reply(error_event(500, "InternalError")),
         )
         harness = InformerHarness(FunctionListerWatcher(kinds, watch_lists=False))
@@ -112,7 +115,8 @@ def test_failures_of_different_kinds_increase_one_common_backoff() -> None:
             return await waits(harness, 5)
 
     waited = run_simulated(scenario)
-    assert [0.8 * 2**n <= each <= 1.6 * 2**n for n, each in enumerate(waited)] == [True] * 5
+    for number, each in enumerate(waited):
+        assert 0.8 * 1.5**number <= each <= 1.6 * 1.5**number
 
 
 def test_a_watch_that_lasts_for_twenty_seconds_ends_an_outage() -> None:
@@ -252,7 +256,7 @@ class AnsweringListerWatcher(FunctionListerWatcher):
     def answers(self) -> int:
         return int(loop_time()) + 1
 
-    async def wait_for_answer(self, timeout: float) -> bool:
+    async def wait_for_answer(self, timeout: float, *, success: bool = False) -> bool:
         await asyncio.sleep(timeout)
         return False
 
@@ -322,20 +326,69 @@ def test_a_watch_that_ends_at_its_timeout_is_resumed_at_once_and_is_no_failure()
     )
 
 
-def test_watches_that_are_cut_every_few_seconds_begin_twenty_seconds_apart() -> None:
-    """Some proxies do it. client-go asks again without a pause."""
+PROXY_CUTS: dict[str, Reply] = {
+    "3 s, ended": reply(3.0),
+    "3 s, broken": reply(3.0, error=LOST),
+    "at once, after a bookmark": reply(bookmark(10), error=LOST),
+    "at once, after an event": reply(modified("a", 10), error=LOST),
+    "15 s, broken": reply(15.0, error=LOST),
+    "15 s, broken after an event": reply(modified("a", 10), 15.0, error=LOST),
+    "19 s, broken": reply(19.0, error=LOST),
+}
+
+
+@pytest.mark.parametrize("cut", PROXY_CUTS.values(), ids=PROXY_CUTS)
+def test_watches_that_are_always_cut_begin_three_and_after_two_minutes_twenty_seconds_apart(
+    cut: Reply,
+) -> None:
+    """Some proxies do it: Envoy after 15 s, by default. client-go asks again without a pause."""
 
     async def scenario() -> InformerHarness:
-        harness = InformerHarness(FunctionListerWatcher(lists_only(reply(3.0)), watch_lists=False))
+        harness = InformerHarness(FunctionListerWatcher(lists_only(cut), watch_lists=False))
         async with harness.running():
-            await asyncio.sleep(300.0)
+            await asyncio.sleep(600.0)
         return harness
 
+    lasts = sum(part for part in cut.parts if isinstance(part, float))
     harness = run_simulated(scenario)
-    assert set(harness.request_summaries[1:]) == {"watch 10"}
-    begun = [at for at, _ in harness.recorder.requests][2:]
-    gaps = [later - at for at, later in pairwise(begun)]
-    assert gaps == pytest.approx([20.0] * len(gaps), abs=0.1)
+    begun = [at for at, request in harness.recorder.requests if isinstance(request, WatchRequest)]
+    gaps = [(at, later - at) for at, later in pairwise(begun)][1:]
+    early = [gap for at, gap in gaps if at < 115.0]
+    late = [gap for at, gap in gaps if at > 150.0]
+    assert early == pytest.approx([max(3.0, lasts)] * len(early), abs=0.2)
+    assert late == pytest.approx([20.5] * len(late), abs=0.51)
+
+
+def test_a_cache_behind_a_proxy_that_cuts_watches_after_15_seconds_is_at_most_6_seconds_old() -> (
+    None
+):
+    """Measured before: 28 s, and 42 s where nothing changed meanwhile. client-go: at once."""
+
+    async def scenario() -> list[float]:
+        cluster, faults, late = cluster_with_pods("a"), Faults(), list[float]()
+
+        async def cut() -> None:
+            while True:
+                await asyncio.sleep(0.25)
+                opened = harness.informer.health
+                if opened.state == "watching" and opened.since >= 15.0:
+                    faults.reset(verb="watch", after=0).retire()
+
+        async with of_cluster(cluster, faults) as harness:
+            cutting = asyncio.create_task(cut())
+            for number in range(200):
+                await asyncio.sleep(3.0 if number % 40 else 60.0)
+                changed = loop_time()
+                label_pod(cluster, "a", f"{number}")
+                now = str(cluster.resource_version)
+                await wait_until(lambda now=now: harness.cached_versions["a"] == now)
+                late.append(loop_time() - changed)
+            cutting.cancel()
+        return late
+
+    late = run_simulated(scenario)
+    assert max(late) <= 6.5
+    assert sum(each > 0.1 for each in late) < len(late) / 2
 
 
 def test_an_event_without_a_version_does_not_change_the_version_of_the_watch() -> None:
@@ -345,15 +398,15 @@ def test_an_event_without_a_version_does_not_change_the_version_of_the_watch() -
         nameless = event_line("ADDED", body("b", 0).replace('"0"', '""'))
         harness = InformerHarness(
             FunctionListerWatcher(
-                in_sequence(STATE, reply(bookmark(20), nameless, 20.0, error=LOST)),
+                in_sequence(STATE, reply(bookmark(20), nameless, 20.0, error=LOST), STATE_AT_20),
                 watch_lists=False,
             )
         )
         async with harness.running():
-            await harness.wait_for_request(3)
+            await harness.wait_for_request(4)
         return harness.request_summaries
 
-    assert run_simulated(scenario)[-1] == "watch 20"
+    assert "watch 20" in run_simulated(scenario)
 
 
 def test_an_object_that_an_index_function_rejects_does_not_end_the_watch() -> None:
@@ -545,6 +598,35 @@ def test_a_watch_without_bookmarks_has_no_idle_timeout() -> None:
             assert requests.count("probe") <= 4, "one after each watch that has shown nothing"
 
     run_simulated(scenario)
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["nothing changes", "others change"])
+def test_a_quiet_server_that_was_restarted_causes_no_warning(
+    others: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It sends no bookmark before its cache sees a change. A check after 75 s finds it alive."""
+
+    async def scenario() -> tuple[list[str], int]:
+        cluster, faults = cluster_with_pods("a"), Faults()
+        async with of_cluster(cluster, faults) as harness, AsyncExitStack() as stack:
+            await lived(cluster, 4)
+            with faults.refuse():
+                with faults.reset():
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(5.0)
+                faults.stall(verb="watch", after=0, times=1)
+            await wait_until(lambda: harness.informer.health.state == "watching")
+            if others:
+                await stack.enter_async_context(other_writes(cluster))
+            before = len(harness.problems)
+            caplog.clear()
+            await asyncio.sleep(100.0)
+            assert "probe" in harness.request_summaries[-2:]
+            assert harness.informer.health.error is None
+            return [str(each) for _, each in harness.problems[before:]], len(caplog.records)
+
+    caplog.set_level(logging.WARNING, logger="aioinformer")
+    assert run_simulated(scenario) == ([], 0)
 
 
 def test_the_idle_timeout_increases_if_a_replaced_watch_receives_no_bookmark_either() -> None:

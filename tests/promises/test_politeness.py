@@ -289,6 +289,7 @@ def test_one_retry_after_holds_all_informers_back() -> None:
             await asyncio.sleep(5.0)
             harness.faults.status(429, retry_after=10, times=1)
             down = _now()
+            await asyncio.sleep(2 * LOOK)
             await harness.hang_up()  # all want to watch again, and the first to ask is told
             harness.change("second")
             await harness.converge("first", "second")

@@ -97,9 +97,9 @@ class ClientListerWatcher:
         """The number of answers to all informers so far."""
         return self.lane.answers
 
-    async def wait_for_answer(self, timeout: float) -> bool:
+    async def wait_for_answer(self, timeout: float, *, success: bool = False) -> bool:
         """Wait until the server answers any informer of the client, or ``timeout`` seconds."""
-        return await self.lane.wait_for_answer(timeout)
+        return await self.lane.wait_for_answer(timeout, success=success)
 
     async def discover(self) -> Resource | None:
         """Read ``Client.served`` when it is this reader's turn; raise what it raises."""

@@ -15,7 +15,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from aioinformer._core.listwatch.rate_limit import Limits, ServerLimiter
+from aioinformer._core.listwatch.rate_limit import Limits, ServerLimiter, is_server_trouble
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer.errors import FetchError, ServerError
 
@@ -40,6 +40,8 @@ class RequestScheduler:
         self._token_lock = asyncio.Lock()
         self._answer = asyncio.Event()
         """Set at the next answer of the server, and then replaced."""
+        self._success = asyncio.Event()
+        """The same, for answers that show no trouble of the server."""
 
     def create_lane(self) -> ReflectorLane:
         return ReflectorLane(self)
@@ -91,9 +93,12 @@ class RequestScheduler:
 
     # -- answers -------------------------------------------------------------------------------
 
-    async def wait_for_answer(self, timeout: float) -> bool:
-        """Wait until the server answers; return False if ``timeout`` seconds pass first."""
-        answer = self._answer
+    async def wait_for_answer(self, timeout: float, *, success: bool = False) -> bool:
+        """Wait until the server answers; return False if ``timeout`` seconds pass first.
+
+        With ``success``, answers with 429 or 5xx don't count.
+        """
+        answer = self._success if success else self._answer
         try:
             async with asyncio.timeout(timeout):
                 await answer.wait()
@@ -103,17 +108,20 @@ class RequestScheduler:
 
     def record_success(self) -> None:
         self.limiter.record_success()
-        self._end_waits()
+        self._end_waits(success=True)
 
-    def _end_waits(self) -> None:
+    def _end_waits(self, *, success: bool) -> None:
         self.answers += 1
         answer, self._answer = self._answer, asyncio.Event()
         answer.set()
+        if success:
+            answer, self._success = self._success, asyncio.Event()
+            answer.set()
 
     def record_failure(self, error: FetchError) -> None:
         """Record that a request, or reading its response, ended with ``error``."""
         if isinstance(error, ServerError):
-            self._end_waits()
+            self._end_waits(success=not is_server_trouble(error))
         now = asyncio.get_running_loop().time()
         was_open = self.limiter.blocked_until <= now
         self.limiter.record_failure(error, now)
@@ -173,9 +181,9 @@ class ReflectorLane:
         """The number of answers to all informers so far."""
         return self._scheduler.answers
 
-    async def wait_for_answer(self, timeout: float) -> bool:
+    async def wait_for_answer(self, timeout: float, *, success: bool = False) -> bool:
         """Wait until the server answers any informer. See ``RequestScheduler.wait_for_answer``."""
-        return await self._scheduler.wait_for_answer(timeout)
+        return await self._scheduler.wait_for_answer(timeout, success=success)
 
     def release_list_slot(self) -> None:
         """Let another informer begin: the initial list of the open WatchList is complete."""

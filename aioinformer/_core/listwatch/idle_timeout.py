@@ -117,6 +117,11 @@ class IdleTimeout:
         )
         return RequestTimedOut(message, phase="watch")
 
+    @property
+    def expired(self) -> bool:
+        """True if the timeout has ended the watch, until the check that follows ends."""
+        return self._expired_at is not None
+
     def end_check(self) -> None:
         """Record the end of the freshness check that has followed the timeout, if one has."""
         if self._expired_at is not None:

@@ -35,6 +35,10 @@ class Outcome(Enum):
     POLLED = auto()
     """The last page arrived; the server refuses watches, so lists follow at the polling interval.
     """
+    ALIVE = auto()
+    """The check after an idle timeout found a server that had nothing to send. That is a server
+    without a newer version, or one that was restarted before the watch: it sends no bookmark before
+    it sees a change."""
     REWOUND = auto()
     """The state is older than an earlier one. If the read was consistent, the server was restored
     from a backup. If not, a replica may lag behind, and a consistent read follows."""
@@ -61,11 +65,16 @@ class Outcome(Enum):
     """Discovery shows the resource in another API version only."""
     NOT_SERVED = auto()
     THROTTLED = auto()
-    """429 or 503: the server asks the client to wait."""
+    """429: the server asks the client to wait."""
+    UNAVAILABLE = auto()
+    """503: the server starts, stops or is overloaded."""
     UNREACHABLE = auto()
     """The network did not carry the request: refused, reset, timed out."""
     CONNECTION_LOST = auto()
-    """The connection broke in the middle of a response."""
+    """The connection broke in the middle of a response. A watch had shown something, or had lasted
+    for more than a second."""
+    LOST_AT_ONCE = auto()
+    """The connection of a watch broke at once, before an event."""
     UNAUTHORIZED = auto()
     ACCESS_DENIED = auto()
     METHOD_NOT_ALLOWED = auto()
@@ -77,8 +86,7 @@ class Outcome(Enum):
     WATCHLIST_UNSUPPORTED = auto()
     """The server has no WatchList, or its storage can't serve one."""
     WATCHLIST_REFUSED = auto()
-    """A WatchList was answered with 503, or the network did not carry it although the server has
-    answered another informer."""
+    """The network did not carry a WatchList, although the server has answered another informer."""
     WATCHLIST_UNANSWERED = auto()
     """The connection was closed, or nothing came in time, in place of the answer to a WatchList."""
     BAD_REQUEST = auto()
@@ -106,14 +114,12 @@ def classify_watchlist(error: FetchError, *, opened: bool, answered: bool) -> Ou
     """Return the outcome for ``error``, the end of a WatchList before its end mark.
 
     ``answered`` says that the server has answered another informer since the last failure. What
-    refuses WatchLists alone, a proxy or an aggregated API, may do so with 503 or a closed
-    connection. A connection that could not be made says nothing about them.
+    refuses WatchLists alone, a proxy or an aggregated API, may do so with a closed connection. A
+    connection that could not be made says nothing about them.
     """
     outcome = classify(error, opened=opened)
     if lacks_watchlist(error):
         return Outcome.WATCHLIST_UNSUPPORTED
-    if outcome is Outcome.THROTTLED and not isinstance(error, TooManyRequests):
-        return Outcome.WATCHLIST_REFUSED
     if outcome is not Outcome.UNREACHABLE:
         return outcome
     if answered:
@@ -137,8 +143,10 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
         return Outcome.EXPIRED
     if _is_version_too_large(error):
         return Outcome.VERSION_TOO_LARGE
-    if isinstance(error, TooManyRequests) or error.status.code == UNAVAILABLE:
+    if isinstance(error, TooManyRequests):
         return Outcome.THROTTLED
+    if error.status.code == UNAVAILABLE:
+        return Outcome.UNAVAILABLE
     if isinstance(error, Unauthorized):
         return Outcome.UNAUTHORIZED
     if isinstance(error, Forbidden):

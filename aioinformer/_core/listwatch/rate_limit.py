@@ -110,7 +110,7 @@ class ServerLimiter:
 
         An error that the server sends on purpose (403, 404, 410) neither shows trouble nor ends it.
         """
-        if not _is_server_trouble(error):
+        if not is_server_trouble(error):
             return
         self.failures += 1
         self.failing = True
@@ -124,7 +124,7 @@ class ServerLimiter:
         return f"<ServerLimiter {state} failures={self.failures} {blocked} {self._bucket!r}>"
 
 
-def _is_server_trouble(error: FetchError) -> bool:
+def is_server_trouble(error: FetchError) -> bool:
     if isinstance(error, ServerError):
         return error.status.code == TOO_MANY_REQUESTS or isinstance(error, ServerFailure)
     return isinstance(error, TransportError)

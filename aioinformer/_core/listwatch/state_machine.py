@@ -31,6 +31,7 @@ from aioinformer._core.listwatch.server_profile import (
 )
 from aioinformer._core.listwatch.transitions import (
     TRANSITIONS,
+    UNTIL_ANSWER,
     Ending,
     Learn,
     NextRequest,
@@ -48,9 +49,7 @@ WATCH_SECONDS = (300, 600)
 VERY_SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner without a change was not served (client-go's VeryShortWatch)."""
 SHORT_WATCH_SECONDS = 10.0
-"""A watch that ends sooner without a change is not replaced at once if the last was short, too."""
-SHORT_WATCH_SPACING = 20.0
-"""Seconds between the beginnings of watches that a proxy keeps cutting: three a minute."""
+"""A watch that ends sooner without a change has been cut."""
 SILENCE_SECONDS = 300.0
 """Seconds without a version from the server after which the end of a watch is followed by a check
 of the server's version. They only pass where no bookmarks come."""
@@ -111,10 +110,15 @@ class ListWatchState:
         self._consecutive_failures = 0
         self._watchlist_pause = 0.0
         """Seconds for which to list instead of using WatchLists, once a list has worked; or 0."""
-        self._last_watch_short = False
         self._very_short_watches = 0
         self._requested_at = 0.0
         self._unreachable = False
+        self._follows_outage = False
+        """True if the connection broke, and no watch has shown anything since."""
+        self._checks_refused = False
+        """True if the last freshness check was refused: the role may allow watches only."""
+        self._waited_for: Outcome | None = None
+        """The last failure, if a wait has followed it."""
         # The watch under way; meaningful from ``open_watch`` on.
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=0.0, timeout=0, initial=False
@@ -122,6 +126,8 @@ class ListWatchState:
         self._watch_opened_at = 0.0
         self._watch_seconds = 0
         self._watch_changed = False
+        self._watch_served = False
+        """True once the watch has shown its initial list, an event or a bookmark."""
         self._version_shown_at = 0.0
         """The time of the last whole state, freshness check, change or bookmark."""
 
@@ -188,9 +194,14 @@ class ListWatchState:
         if self.phase is Phase.FRESHNESS_CHECK:
             # A server that is behind a restored state doesn't confirm it; a list reports this.
             older = self._goes_back(resource_version)
-            self._idle_timeout.server_moved = resource_version != self.resource_version
+            moved = self._idle_timeout.server_moved = resource_version != self.resource_version
             self.confirmation.server_version = "" if older else resource_version
-            return RequestEnd(Outcome.REWOUND if older else Outcome.COMPLETE)
+            if older:
+                return RequestEnd(Outcome.REWOUND)
+            if not self._idle_timeout.expired:
+                return RequestEnd(Outcome.COMPLETE)
+            alive, self._follows_outage = self._follows_outage or not moved, False
+            return RequestEnd(Outcome.ALIVE if alive else Outcome.COMPLETE)
         if self.phase is Phase.PAGE and continue_token == self._continue_token:
             raise ProtocolError("the continue token of a page leads to the same page", phase="list")
         if self.phase is Phase.LIST:
@@ -219,7 +230,8 @@ class ListWatchState:
             raise ProtocolError("the state of a WatchList is older than requested", phase="watch")
         self._accept_state(resource_version)
         self.backoff.record_success(now)
-        self.initial_list_complete, self._version_shown_at = True, now
+        self.initial_list_complete = True
+        self._record_served(now)
         self._idle_timeout.complete_initial_list(now)
 
     def _accept_state(self, resource_version: str) -> None:
@@ -237,7 +249,7 @@ class ListWatchState:
     def open_watch(self, request: WatchRequest, now: float) -> IdleTimeout:
         """Record that the response to ``request`` has begun. Return the watch's idle timeout."""
         self._watch_opened_at, self._watch_seconds = now, request.timeout
-        self._watch_changed = False
+        self._watch_changed = self._watch_served = False
         self._polling.open_watch()
         if not request.initial:
             self.backoff.record_success(now)
@@ -259,13 +271,20 @@ class ListWatchState:
         if resource_version and (newer or not is_older(resource_version, known)):
             self.resource_version, self._consecutive_failures = resource_version, 0
         if changed or bookmark:
-            self._version_shown_at = now
+            self._record_served(now)
         if changed and not self._watch_changed:
             self._watch_changed = True
             if now - self._watch_opened_at < MISSED_CHANGES_WINDOW:
                 self.profile.record_dead_connection()
         if bookmark:
             self._idle_timeout.record_bookmark(now)
+
+    def _record_served(self, now: float) -> None:
+        self._version_shown_at = now
+        self._follows_outage = False
+        if not self._watch_served:
+            self._watch_served = True
+            self.backoff.record_answer()
 
     def finish_watch(self, now: float) -> RequestEnd:
         outcome = self._classify_watch(lasted := now - self._watch_opened_at, now)
@@ -303,7 +322,6 @@ class ListWatchState:
         return Outcome.EMPTY_WATCH if very_short else Outcome.SHORT_WATCH
 
     def finish_idle_watch(self, now: float) -> RequestEnd:
-        """Classify the end of a watch that the watchdog has ended."""
         idle = self._idle_timeout
         if idle.past_deadline(now):
             message = f"the watch did not end after its {self._watch_seconds} s; replacing it"
@@ -315,7 +333,7 @@ class ListWatchState:
         return RequestEnd(Outcome.IDLE_TIMEOUT, idle.expire(now))
 
     def finish_failed(
-        self, error: FetchError, *, opened: bool, answered: bool = False
+        self, error: FetchError, *, opened: bool, now: float = 0.0, answered: bool = False
     ) -> RequestEnd:
         """Classify the end by an error; ``opened`` if a 200 response had begun before it.
 
@@ -328,6 +346,9 @@ class ListWatchState:
             end = RequestEnd(Outcome.WATCH_REFUSED, error, known=polling.active)
             polling.start()
             return end
+        at_once = now - self._watch_opened_at < VERY_SHORT_WATCH_SECONDS and not self._watch_served
+        if at_once and self.phase is Phase.WATCH and outcome is Outcome.CONNECTION_LOST:
+            outcome = Outcome.LOST_AT_ONCE
         if self.phase in (Phase.LIST, Phase.PAGE) and outcome in REFUSALS:
             polling.listing = False
         return RequestEnd(outcome, error)
@@ -343,42 +364,51 @@ class ListWatchState:
         least wait in seconds that the server asked for.
         """
         row = self._transitions[self.phase][outcome]
-        if outcome is Outcome.COMPLETE:
+        if outcome in (Outcome.COMPLETE, Outcome.ALIVE):
             self._version_shown_at = now
         next_request = self._fall_back(row)
         if row.ending is Ending.FAILED and self._watchlist_pause < WATCHLIST_UNSUPPORTED_PAUSE:
-            self._watchlist_pause = 0.0  # if the request was a trial list, it has failed as well
+            self._watchlist_pause = 0.0  # a trial list has failed as well
         if next_request is NextRequest.LIST:
             self._watchlist_pause = WATCHLIST_UNSUPPORTED_PAUSE
+        elif next_request is NextRequest.TRIAL_LIST and outcome is Outcome.WATCHLIST_UNANSWERED:
+            self._watchlist_pause = WATCHLIST_UNANSWERED_PAUSE
         elif next_request is NextRequest.TRIAL_LIST:
-            unanswered = outcome is Outcome.WATCHLIST_UNANSWERED
-            self._watchlist_pause = (
-                WATCHLIST_UNANSWERED_PAUSE if unanswered else WATCHLIST_FAILED_PAUSE
-            )
+            self._watchlist_pause = WATCHLIST_FAILED_PAUSE
         self._needs_newest = self._needs_newest or row.next_request is NextRequest.NEWEST_STATE
         self._learn(row.learn, now)
         self._record_reachability(outcome)
-        delay = self._compute_delay(row.wait, now, jitter, retry_after or 0.0)
-        self._last_watch_short = row.ending is Ending.SHORT
+        if self.phase is Phase.FRESHNESS_CHECK and not row.ending.healthy:
+            self._checks_refused = outcome in REFUSALS
+        elif outcome is Outcome.CONNECTION_LOST and next_request is NextRequest.FRESHNESS_CHECK:
+            next_request = NextRequest.WATCH if self._checks_refused else next_request
+        again = outcome is Outcome.EXPIRED and self._waited_for not in (None, outcome)
+        delay = self._compute_delay(row.wait, now, jitter, retry_after or 0.0, again=again)
+        if not row.ending.healthy:
+            self._waited_for = outcome if delay else None
+            if row.wait is Wait.NONE:
+                self.backoff.record_request(now)
         self._requested_at = now + delay
         request = self._build_request(next_request, self._requested_at, jitter)
         self.request = replace(request, restart=row.ending is not Ending.CONTINUED)
-        until_answer = self._unreachable and self.backoff.can_wake
-        return ScheduledRequest(self.request, row, delay, until_answer)
+        until_answer = outcome in UNTIL_ANSWER and not retry_after and self.backoff.can_wake
+        until_success = until_answer and not self._unreachable
+        return ScheduledRequest(self.request, row, delay, until_answer, until_success)
 
-    def end_wait(self, now: float) -> None:
-        """Record that the wait has ended early, since the server has answered another informer."""
-        self.backoff.wake(now)
-        self._requested_at = now
+    def end_wait(self, now: float) -> float:
+        """Record an answer of the server to another informer. Return the seconds still to wait."""
+        delay = self.backoff.wake(now)
+        self._requested_at = now + delay
+        return delay
 
     def _record_reachability(self, outcome: Outcome) -> None:
-        """Record if the server answered. After an outage, any answer shortens the next waits."""
         was_unreachable, self._unreachable = self._unreachable, outcome is Outcome.UNREACHABLE
         if was_unreachable and not self._unreachable:
             self.backoff.record_answer()
+        if self._unreachable or outcome is Outcome.CONNECTION_LOST:
+            self._follows_outage = True
 
     def _fall_back(self, row: Transition) -> NextRequest:
-        """Return the row's fallback if the outcome came several times in a row."""
         if row.ending is Ending.NORMAL:
             self._consecutive_failures = 0
         if row.fallback is None:
@@ -400,15 +430,16 @@ class ListWatchState:
                 self.profile.record_watchlist_failure(now, self._watchlist_pause)
                 self._watchlist_pause = 0.0
 
-    def _compute_delay(self, wait: Wait, now: float, jitter: float, minimum: float) -> float:
+    def _compute_delay(
+        self, wait: Wait, now: float, jitter: float, minimum: float, *, again: bool
+    ) -> float:
         if wait is Wait.NONE:
             return 0.0
         if wait is Wait.POLL:
             return self._polling.delay(jitter)
         if wait is Wait.SPACED:
-            spacing = SHORT_WATCH_SPACING if self._last_watch_short else 0.0
-            return max(0.0, self._requested_at + spacing - now)
-        if wait is Wait.SKIP_ONCE and not minimum and self.backoff.can_skip(now):
+            return self.backoff.space(now, jitter, self._requested_at)
+        if wait is Wait.SKIP_ONCE and not minimum and self.backoff.can_skip(now, again=again):
             return self.backoff.skip(now)
         if wait is Wait.AS_REQUESTED and minimum:
             return self.backoff.pause(now, jitter, minimum)

@@ -64,8 +64,8 @@ class Wait(Enum):
     AS_REQUESTED = auto()
     """The wait that the server asked for; a backoff if the server asked for none."""
     SPACED = auto()
-    """No wait after the first short watch, then a wait that makes watches begin 20 seconds apart.
-    """
+    """A wait that makes watches begin 3 seconds apart, and 20 seconds once the trouble has lasted
+    for two minutes. No wait the first time."""
     POLL = auto()
     ALWAYS = auto()
 
@@ -130,6 +130,24 @@ class Transition(Struct, frozen=True):
         return self.next_request is NextRequest.SINGLE_LIST and self.wait is not Wait.POLL
 
 
+UNTIL_ANSWER = frozenset(
+    {
+        Outcome.UNREACHABLE,
+        Outcome.CONNECTION_LOST,
+        Outcome.LOST_AT_ONCE,
+        Outcome.EMPTY_WATCH,
+        Outcome.UNAVAILABLE,
+        Outcome.SERVER_ERROR,
+        Outcome.ERROR_EVENT,
+        Outcome.WATCHLIST_REFUSED,
+        Outcome.WATCHLIST_UNANSWERED,
+    }
+)
+"""The outcomes after which an answer to another informer ends the wait, unless the server asked for
+it: an outage of the server, as far as one informer can see. Waits after 401, 403, 404 and 429
+concern one resource or one client."""
+
+
 class ScheduledRequest(Struct, frozen=True):
     """The next request, and the table row that led to it."""
 
@@ -138,8 +156,9 @@ class ScheduledRequest(Struct, frozen=True):
     delay: float = 0.0
     """Seconds to wait before the request."""
     until_answer: bool = False
-    """True if an answer to another informer ends the wait: the server was unreachable and is back.
-    """
+    """True if an answer to another informer ends the wait: the server is back."""
+    until_success: bool = False
+    """True if that answer has to be a 200: the server had failed and not the network."""
 
 
 TransitionTable: TypeAlias = dict[Phase, dict[Outcome, Transition]]
@@ -152,11 +171,17 @@ _DELAY_WATCH = Transition(NextRequest.WATCH, Wait.AS_REQUESTED)
 _DELAY_PAGE = Transition(NextRequest.PAGE, Wait.AS_REQUESTED)
 _ASK_DISCOVERY = Transition(NextRequest.DISCOVERY, Wait.ALWAYS)
 
-# A server that could not be reached may have been restored from a backup meanwhile. Such a server
+# A server that could not be reached may have been restored from a backup meanwhile. That server
 # accepts a watch from a version that it hasn't reached, and is silent. So a check of its version
 # precedes the watch, which follows the check at once.
 _CHECK_THEN_WATCH = Transition(NextRequest.FRESHNESS_CHECK, Wait.ALWAYS)
 
+# So may one whose watch broke: a load balancer connects the next request to another server.
+_CHECK_LOST_WATCH = Transition(NextRequest.FRESHNESS_CHECK, Wait.SPACED)
+
+_CHECKED = Transition(
+    NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED | Learn.WATCH_IDLE
+)
 _RETRY_AFTER_CHECK = Transition(NextRequest.WATCH, Wait.ALWAYS, learn=Learn.WATCH_IDLE)
 _DELAY_AFTER_CHECK = Transition(NextRequest.WATCH, Wait.AS_REQUESTED, learn=Learn.WATCH_IDLE)
 
@@ -180,6 +205,7 @@ _STATE_READS = {
     Outcome.EXPIRED: _READ_NEWEST,
     Outcome.VERSION_TOO_LARGE: _READ_NEWEST,
     Outcome.THROTTLED: _DELAY_STATE,
+    Outcome.UNAVAILABLE: _DELAY_STATE,
     Outcome.UNREACHABLE: _RETRY_STATE,
     Outcome.CONNECTION_LOST: _RETRY_STATE,
     Outcome.UNAUTHORIZED: _RETRY_STATE,
@@ -211,7 +237,8 @@ TRANSITIONS: TransitionTable = {
         Outcome.ACCESS_DENIED: _TRY_LIST,
         Outcome.NOT_FOUND: _TRY_LIST,
         Outcome.METHOD_NOT_ALLOWED: _TRY_LIST,
-        Outcome.WATCHLIST_REFUSED: replace(_RETRY_WATCHLIST, wait=Wait.AS_REQUESTED),
+        Outcome.UNAVAILABLE: replace(_RETRY_WATCHLIST, wait=Wait.AS_REQUESTED),
+        Outcome.WATCHLIST_REFUSED: _RETRY_WATCHLIST,
         Outcome.WATCHLIST_UNANSWERED: _RETRY_WATCHLIST,
         Outcome.WATCHLIST_UNSUPPORTED: _NO_WATCHLIST,
         Outcome.BAD_REQUEST: _LIST_INSTEAD,
@@ -231,6 +258,7 @@ TRANSITIONS: TransitionTable = {
         Outcome.EXPIRED: Transition(NextRequest.UNPAGED_LIST, Wait.SKIP_ONCE),
         # The pages that were read stay valid while the token lives.
         Outcome.THROTTLED: _DELAY_PAGE,
+        Outcome.UNAVAILABLE: _DELAY_PAGE,
         Outcome.UNREACHABLE: _RETRY_PAGE,
         Outcome.CONNECTION_LOST: _RETRY_PAGE,
         Outcome.SERVER_ERROR: _RETRY_PAGE,
@@ -247,8 +275,10 @@ TRANSITIONS: TransitionTable = {
         Outcome.EXPIRED: Transition(NextRequest.FULL_STATE, Wait.SKIP_ONCE),
         Outcome.VERSION_TOO_LARGE: _READ_NEWEST,
         Outcome.THROTTLED: _DELAY_WATCH,
+        Outcome.UNAVAILABLE: _DELAY_WATCH,
         Outcome.UNREACHABLE: _CHECK_THEN_WATCH,
-        Outcome.CONNECTION_LOST: _RETRY_WATCH,
+        Outcome.CONNECTION_LOST: _CHECK_LOST_WATCH,
+        Outcome.LOST_AT_ONCE: replace(_CHECK_THEN_WATCH, fallback=NextRequest.FULL_STATE),
         Outcome.UNAUTHORIZED: _RETRY_WATCH,
         Outcome.ACCESS_DENIED: _TRY_LIST,
         Outcome.METHOD_NOT_ALLOWED: _TRY_LIST,
@@ -265,13 +295,13 @@ TRANSITIONS: TransitionTable = {
     # server has rejected is not repeated: the role may allow watches only. A check that the network
     # did not carry says that the idle connection was dead, too.
     Phase.FRESHNESS_CHECK: {
-        Outcome.COMPLETE: Transition(
-            NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED | Learn.WATCH_IDLE
-        ),
+        Outcome.COMPLETE: _CHECKED,
+        Outcome.ALIVE: _CHECKED,
         Outcome.REWOUND: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
         Outcome.EXPIRED: _RETRY_AFTER_CHECK,
         Outcome.VERSION_TOO_LARGE: _RETRY_AFTER_CHECK,
         Outcome.THROTTLED: _DELAY_AFTER_CHECK,
+        Outcome.UNAVAILABLE: _DELAY_AFTER_CHECK,
         Outcome.UNREACHABLE: _CHECK_THEN_WATCH,
         Outcome.CONNECTION_LOST: _RETRY_WATCH,
         Outcome.UNAUTHORIZED: _RETRY_AFTER_CHECK,
@@ -295,6 +325,7 @@ TRANSITIONS: TransitionTable = {
         Outcome.EXPIRED: _RETRY_STATE,
         Outcome.VERSION_TOO_LARGE: _RETRY_STATE,
         Outcome.THROTTLED: _DELAY_STATE,
+        Outcome.UNAVAILABLE: _DELAY_STATE,
         Outcome.UNREACHABLE: _RETRY_STATE,
         Outcome.UNAUTHORIZED: _RETRY_STATE,
         Outcome.ACCESS_DENIED: _RETRY_STATE,
@@ -317,6 +348,7 @@ WATCH_ONLY_TRANSITIONS: TransitionTable = TRANSITIONS | {
     | {
         Outcome.SERVER_ERROR: _RETRY_WATCH,
         Outcome.ERROR_EVENT: _RETRY_WATCH,
+        Outcome.LOST_AT_ONCE: _CHECK_THEN_WATCH,
     }
 }
 """The rows of a reflector whose consumer keeps no state, so that a read of the whole state is the

@@ -86,8 +86,11 @@ class SharesAnswers(Protocol):
         """The number of answers of the server to all informers so far."""
         ...
 
-    async def wait_for_answer(self, timeout: float) -> bool:
-        """Wait until the server answers any informer; return False if ``timeout`` seconds pass."""
+    async def wait_for_answer(self, timeout: float, *, success: bool = False) -> bool:
+        """Wait until the server answers any informer; return False if ``timeout`` seconds pass.
+
+        With ``success``, answers with 429 or 5xx don't count.
+        """
         ...
 
 

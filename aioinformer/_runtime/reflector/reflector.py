@@ -251,8 +251,8 @@ class Reflector:
         if step.transition.wait is Wait.POLL:
             await self.poll_wait.wait(step.delay)
         elif step.until_answer and isinstance(self._source, SharesAnswers):
-            if await self._source.wait_for_answer(step.delay):
-                self._state.end_wait(asyncio.get_running_loop().time())
+            if await self._source.wait_for_answer(step.delay, success=step.until_success):
+                await asyncio.sleep(self._state.end_wait(asyncio.get_running_loop().time()))
         else:
             await asyncio.sleep(step.delay)
 
@@ -267,7 +267,10 @@ class Reflector:
             return await self._check_served()
         except FetchError as error:
             return self._state.finish_failed(
-                discard_input(error), opened=self._opened, answered=self._answered_another()
+                discard_input(error),
+                opened=self._opened,
+                now=asyncio.get_running_loop().time(),
+                answered=self._answered_another(),
             )
         except asyncio.CancelledError:
             self.reporter.request_cancelled()

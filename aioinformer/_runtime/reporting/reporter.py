@@ -93,12 +93,14 @@ class InformerReporter:
         self._absence_logged = False
         """True if the log says that the server has no WatchList."""
         self._verb: Verb = "list"
+        self._silence: tuple[Verb, FetchError] | None = None
+        """The idle timeout of a watch whose server is being checked."""
 
     def make_part(self, scope: str) -> InformerReporter:
         return self._make_part(f"{self.informer} ({scope})", label=self.label)
 
     def start(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self._clock, self._silence = clock, None
         self.status.start(clock)
 
     def close(self) -> None:
@@ -144,6 +146,11 @@ class InformerReporter:
         self.trace.ended(cause, error)
         if end.outcome in (Outcome.COMPLETE, Outcome.POLLED) and self._verb == "list":
             self.trace.complete()
+        self._report_silence(alive=end.outcome is Outcome.ALIVE)
+        if end.outcome is Outcome.IDLE_TIMEOUT:
+            # The check that follows at once shows if anything is wrong.
+            self._silence = None if error is None else (self._verb, error)
+            return
         if error is not None:
             self._log_end(end, error, transition)
         if error is not None and transition.is_problem:
@@ -160,6 +167,22 @@ class InformerReporter:
             self.status.absent = False
         if delay:
             self.status.schedule_retry(delay)
+
+    def _report_silence(self, *, alive: bool) -> None:
+        """Report the idle timeout of the last watch, unless its server is found ``alive``."""
+        silence, self._silence = self._silence, None
+        if silence is None:
+            return
+        verb, error = silence
+        if alive:
+            text = "%s: the server is alive and had nothing to send: %s"
+            log.info(text, self.informer, describe_error(error))
+            return
+        log.warning("%s: %s", self.informer, describe_error(error))
+        self.status.record_error(error)
+        self._report(verb, Outcome.IDLE_TIMEOUT.name.lower(), error, 0.0)
+        if self.on_request_failed is not None:
+            self.on_request_failed(error, 0.0)
 
     def _log_end(self, end: RequestEnd, error: FetchError, transition: Transition) -> None:
         if transition.next_request is NextRequest.LIST:

@@ -264,9 +264,9 @@ class ClusterListerWatcher:
         """The number of answers to all informers so far."""
         return self.lane.answers
 
-    async def wait_for_answer(self, timeout: float) -> bool:
+    async def wait_for_answer(self, timeout: float, *, success: bool = False) -> bool:
         """Wait until the cluster answers any informer of the source, or ``timeout`` seconds."""
-        return await self.lane.wait_for_answer(timeout)
+        return await self.lane.wait_for_answer(timeout, success=success)
 
     async def discover(self) -> Resource | None:
         """Return the resource as it is served now, in another version if need be, or ``None``.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
 from tests.core import strategies
 
-EXACT = BackoffPolicy(jitter=0.0)
+EXACT = BackoffPolicy(factor=2.0, maximum=30.0, jitter=0.0)
 
 
 @pytest.mark.client_go(14)
@@ -21,6 +21,18 @@ def test_waits_double_from_the_first_to_the_maximum() -> None:
     assert backoff.failures == 8
 
 
+def test_each_wait_is_about_half_as_long_as_the_outage_so_far_and_twenty_seconds_at_most() -> None:
+    """An API that returns after 47 s is read within another 20 s; client-go waits 51 s by then."""
+    backoff, now = Backoff(BackoffPolicy(jitter=0.0)), 0.0
+    for _ in range(100):
+        delay = backoff.next(now, 0.0)
+        assert delay <= 0.5 * now + 0.81
+        assert delay <= 20.0
+        now += delay
+
+    assert now / 100 > 18.0, "three a minute"
+
+
 def test_a_wait_is_lengthened_by_up_to_its_own_length() -> None:
     assert Backoff().next(0.0, 0.0) == 0.8
     assert Backoff().next(0.0, 0.5) == pytest.approx(1.2)
@@ -28,12 +40,12 @@ def test_a_wait_is_lengthened_by_up_to_its_own_length() -> None:
 
 
 def test_the_maximum_is_lengthened_too() -> None:
-    """client-go: waits of up to 60 s. A fixed maximum would bring a thousand clients in step."""
+    """20 to 40 s; client-go: up to 60 s. A fixed maximum would bring a thousand clients in step."""
     backoff = Backoff()
     for _ in range(10):
         backoff.next(0.0, 0.0)
 
-    assert backoff.next(0.0, 0.5) == pytest.approx(45.0)
+    assert backoff.next(0.0, 0.5) == pytest.approx(30.0)
 
 
 def test_after_a_quiet_time_the_next_failure_counts_as_the_first() -> None:
@@ -66,7 +78,7 @@ def test_a_continuous_outage_is_never_forgotten() -> None:
 
 
 def test_days_of_outage_do_not_overflow() -> None:
-    backoff = Backoff(BackoffPolicy(factor=10.0, jitter=0.0))
+    backoff = Backoff(BackoffPolicy(factor=10.0, maximum=30.0, jitter=0.0))
     waits = [backoff.next(0.0, 0.0) for _ in range(2000)]
 
     assert waits[-1] == 30.0
@@ -163,14 +175,14 @@ def test_a_pause_keeps_the_count_of_an_outage_and_forgets_that_of_an_earlier_one
 
 
 def test_a_short_pause_does_not_lengthen_the_waits_after_other_failures() -> None:
-    backoff = Backoff(BackoffPolicy(initial=0.1, jitter=0.0))
+    backoff = Backoff(BackoffPolicy(initial=0.1, factor=2.0, jitter=0.0))
     backoff.pause(0.0, 0.0, requested=1.0)
 
     assert backoff.next(10.0, 0.0) == pytest.approx(0.2)
 
 
 def test_a_response_ends_the_long_waits_that_the_server_requested() -> None:
-    backoff = Backoff(BackoffPolicy(initial=0.1, jitter=0.0))
+    backoff = Backoff(BackoffPolicy(initial=0.1, factor=2.0, jitter=0.0))
     now = 0.0
     while now < 150.0:
         now += backoff.pause(now, 0.0, requested=1.0)

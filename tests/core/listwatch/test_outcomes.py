@@ -39,7 +39,7 @@ ANSWERS = [
     (429, "TooManyRequests", Outcome.THROTTLED),
     (302, "", Outcome.BAD_REQUEST),
     (500, "InternalError", Outcome.SERVER_ERROR),
-    (503, "ServiceUnavailable", Outcome.THROTTLED),
+    (503, "ServiceUnavailable", Outcome.UNAVAILABLE),
     (504, "Timeout", Outcome.SERVER_ERROR),
 ]
 
@@ -48,7 +48,7 @@ IN_STREAM = [
     (410, "Gone", Outcome.EXPIRED),
     (410, "", Outcome.EXPIRED),
     (429, "TooManyRequests", Outcome.THROTTLED),
-    (503, "ServiceUnavailable", Outcome.THROTTLED),
+    (503, "ServiceUnavailable", Outcome.UNAVAILABLE),
     (401, "Unauthorized", Outcome.UNAUTHORIZED),
     (403, "Forbidden", Outcome.ACCESS_DENIED),
     (404, "NotFound", Outcome.NOT_FOUND),

@@ -32,7 +32,7 @@ from aioinformer._core.listwatch.state_machine import (
     ListWatchState,
 )
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase, ScheduledRequest
-from aioinformer.errors import ProtocolError, Status, server_error
+from aioinformer.errors import ConnectionLost, ProtocolError, Status, server_error
 from tests.core import strategies
 from tests.core.list_watch_states import (
     NO_JITTER,
@@ -176,7 +176,8 @@ def test_a_watch_resumes_at_the_version_of_the_last_event() -> None:
     observe(state, "12")
 
     assert summarize(advance(state, Outcome.ENDED).request) == "12"
-    assert summarize(advance(state, Outcome.CONNECTION_LOST).request) == "12"
+    advance(state, Outcome.CONNECTION_LOST)
+    assert summarize(advance(state, state.finish_page("12", "")).request) == "12"
 
 
 @pytest.mark.client_go(28)
@@ -398,18 +399,26 @@ def test_a_watch_list_that_fails_several_times_is_replaced_by_a_list(
 # -- brief watches -------------------------------------------------------------------------------
 
 
-def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_the_first_time() -> None:
-    state = watching_state()
+@pytest.mark.parametrize("lasts", [1.0, 4.0, 15.0, 19.0])
+@pytest.mark.parametrize("outcome", [Outcome.SHORT_WATCH, Outcome.CONNECTION_LOST])
+def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_two_minutes(
+    outcome: Outcome, lasts: float
+) -> None:
+    """Before, three seconds: a resource whose schema changes three times is watched again soon."""
+    state, delays, now = watching_state(), list[tuple[float, float]](), 0.0
+    while now < 600.0:
+        assert isinstance(state.request, WatchRequest)
+        state.open_watch(state.request, now)
+        now += lasts
+        delay = advance(state, outcome, now=now).delay
+        delays.append((now, delay))
+        now += delay
+        if outcome is Outcome.CONNECTION_LOST:
+            assert advance(state, state.finish_page("10", ""), now=now).delay == 0.0
 
-    delays: list[float] = []
-    now = 0.0
-    for _ in range(4):
-        now += 4.0  # how long each of them lasts
-        step = advance(state, Outcome.SHORT_WATCH, now=now)
-        delays.append(step.delay)
-        now += step.delay
-
-    assert delays == [0.0, 16.0, 16.0, 16.0]
+    assert delays[0][1] == 0.0
+    assert {delay for at, delay in delays[1:] if at < 120.0} == {max(0.0, FIRST_PAUSE - lasts)}
+    assert {round(delay, 9) for at, delay in delays if at > 145.0} == {LATER_PAUSE - lasts}
 
 
 @pytest.mark.parametrize(
@@ -496,7 +505,7 @@ def test_a_state_that_was_read_ends_an_outage_if_requests_keep_working() -> None
         for _ in range(5):
             advance(state, Outcome.ACCESS_DENIED)
         advance(state, state.finish_page("10", ""), now=100.0)
-        return advance(state, Outcome.CONNECTION_LOST, now=100.0 + seconds).delay
+        return advance(state, Outcome.PROTOCOL_ERROR, now=100.0 + seconds).delay
 
     assert next_wait(SETTLING_TIME) == 0.8
     assert next_wait(SETTLING_TIME - 0.1) == 25.6
@@ -508,10 +517,10 @@ def test_a_watch_list_ends_an_outage_too() -> None:
         advance(state, Outcome.ACCESS_DENIED)
     state.complete_initial_list("10", 100.0)
 
-    assert advance(state, Outcome.CONNECTION_LOST, now=120.0).delay == 0.8
+    assert advance(state, Outcome.PROTOCOL_ERROR, now=120.0).delay == 0.8
 
 
-def test_a_load_balancer_that_cuts_each_watch_after_a_minute_causes_short_waits() -> None:
+def test_a_load_balancer_that_cuts_each_watch_after_a_minute_causes_no_waits() -> None:
     state, now, delays = listing_state(), 0.0, list[float]()
     advance(state, state.finish_page("10", ""), now=now)
     for _ in range(8):
@@ -519,20 +528,42 @@ def test_a_load_balancer_that_cuts_each_watch_after_a_minute_causes_short_waits(
         state.open_watch(state.request, now)
         delays.append(advance(state, Outcome.CONNECTION_LOST, now=now + 60.0).delay)
         now += 60.0 + delays[-1]
+        advance(state, state.finish_page("10", ""), now=now)
 
-    assert delays == [0.8] * 8
+    assert delays == [0.0] * 8
 
 
-def test_a_server_that_breaks_each_watch_after_some_seconds_causes_growing_waits() -> None:
-    state, now, delays = listing_state(), 0.0, list[float]()
-    advance(state, state.finish_page("10", ""), now=now)
-    for _ in range(6):
-        assert isinstance(state.request, WatchRequest)
-        state.open_watch(state.request, now)
-        delays.append(advance(state, Outcome.CONNECTION_LOST, now=now + 10.0).delay)
-        now += 10.0 + delays[-1]
+@pytest.mark.parametrize(
+    ("lasts", "served", "outcome"),
+    [
+        (0.5, False, Outcome.LOST_AT_ONCE),
+        (0.5, True, Outcome.CONNECTION_LOST),
+        (1.0, False, Outcome.CONNECTION_LOST),
+    ],
+)
+def test_a_watch_that_breaks_was_served_if_it_has_shown_something_or_lasted_a_second(
+    lasts: float, served: bool, outcome: Outcome
+) -> None:
+    """client-go's rule for a watch that it follows at once."""
+    state = watching_state("10")
+    state.open_watch(WatchRequest("10", 300), 100.0)
+    state.record_watch_data("10", now=100.0, bookmark=served)
 
-    assert delays == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6]
+    end = state.finish_failed(ConnectionLost("reset"), opened=True, now=100.0 + lasts)
+
+    assert end.outcome is outcome
+
+
+def test_watches_that_break_at_once_are_followed_with_growing_waits_and_then_by_a_list() -> None:
+    state, delays = watching_state("10"), list[float]()
+    for _ in range(MAX_CONSECUTIVE_FAILURES):
+        step = advance(state, Outcome.LOST_AT_ONCE)
+        delays.append(step.delay)
+        if step.request.verb == "freshness_check":
+            advance(state, state.finish_page("10", ""))
+
+    assert delays == [0.8, 1.6, 3.2]
+    assert sent(state.request) == ListRequest("10", 0)
 
 
 def test_a_server_that_breaks_each_watch_after_a_successful_read_is_requested_with_pauses() -> None:
@@ -547,7 +578,7 @@ def test_a_server_that_breaks_each_watch_after_a_successful_read_is_requested_wi
 
 def test_an_answer_to_another_informer_may_end_one_wait_of_an_outage() -> None:
     state = watching_state("10")
-    assert not advance(state, Outcome.CONNECTION_LOST).until_answer
+    assert not advance(state, Outcome.UNAUTHORIZED).until_answer
     assert advance(state, Outcome.UNREACHABLE).until_answer
     assert advance(state, Outcome.UNREACHABLE).until_answer
 
@@ -556,6 +587,97 @@ def test_an_answer_to_another_informer_may_end_one_wait_of_an_outage() -> None:
     assert not advance(state, Outcome.UNREACHABLE, now=1.0).until_answer
     advance(state, state.finish_page("10", ""), now=2.0)
     assert advance(state, Outcome.UNREACHABLE, now=200.0).until_answer, "the next outage"
+
+
+@pytest.mark.parametrize("outcome", list(TRANSITIONS[Phase.WATCH]), ids=str)
+def test_an_answer_to_another_informer_ends_the_waits_for_the_server_alone(
+    outcome: Outcome,
+) -> None:
+    """Not those after 401, 403, 404 and 429, which concern one client or resource."""
+    state = watching_state("10")
+    state.backoff.failures, state.backoff._quiet_since = 4, 0.0
+    expected = outcome.name in (
+        "UNREACHABLE",
+        "CONNECTION_LOST",
+        "LOST_AT_ONCE",
+        "EMPTY_WATCH",
+        "UNAVAILABLE",
+        "SERVER_ERROR",
+        "ERROR_EVENT",
+    )
+
+    step = advance(state, outcome)
+
+    assert step.until_answer is expected
+    assert step.until_success is (expected and outcome is not Outcome.UNREACHABLE)
+    asked = advance(watching_state("10"), outcome, retry_after=5.0)
+    assert not asked.until_answer, "the server has asked for the wait"
+
+
+def test_an_event_or_a_bookmark_lowers_the_waits_once_in_an_outage() -> None:
+    def waits(*, changed: bool, bookmark: bool) -> list[float]:
+        state, found = watching_state("10"), list[float]()
+        for _ in range(3):
+            for _ in range(4):
+                found.append(advance(state, Outcome.UNAUTHORIZED).delay)
+            state.open_watch(WatchRequest("10", 300), 0.0)
+            state.record_watch_data("11", now=0.0, changed=changed, bookmark=bookmark)
+        return found
+
+    lowered = [0.8, 1.6, 3.2, 6.4, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0]
+    assert waits(changed=True, bookmark=False) == lowered
+    assert waits(changed=False, bookmark=True) == lowered
+    assert waits(changed=False, bookmark=False)[4] == 12.8
+
+
+def test_the_first_410_after_a_failure_of_another_kind_is_followed_at_once() -> None:
+    state = watching_state("10")
+    assert advance(state, Outcome.ACCESS_DENIED).delay == 0.0
+    advance(state, state.finish_page("10", ""))
+    assert advance(state, Outcome.SERVER_ERROR).delay > 0.0
+    assert advance(state, Outcome.EXPIRED).delay == 0.0
+    assert advance(state, Outcome.EXPIRED).delay > 0.0, "the second one waits"
+    assert advance(state, Outcome.SERVER_ERROR).delay > 0.0
+    assert advance(state, Outcome.EXPIRED).delay == 0.0
+
+
+def test_a_410_is_followed_at_once_once_in_an_outage_that_has_lasted_for_two_minutes() -> None:
+    """Promise 11: three requests a minute."""
+    state, now, at_once = watching_state("10"), 0.0, 0
+    for number in range(40):
+        outcome = Outcome.EXPIRED if number % 2 else Outcome.UNAUTHORIZED
+        delay = advance(state, outcome, now=now).delay
+        at_once += now >= 120.0 and not delay
+        now += delay
+        if state.phase is not Phase.WATCH:
+            advance(state, state.finish_page("10", ""), now=now)
+
+    assert now > 500.0
+    assert at_once == 0
+
+
+def test_no_failures_and_answers_lead_to_more_than_five_requests_in_ten_seconds() -> None:
+    """A skipped wait, one that an answer ends, and lowered ones come together."""
+    state, now, times = watching_state("10"), 0.0, list[float]()
+    outcomes = [
+        Outcome.ACCESS_DENIED,
+        Outcome.SERVER_ERROR,
+        Outcome.EXPIRED,
+        Outcome.UNREACHABLE,
+        Outcome.EXPIRED,
+        Outcome.UNREACHABLE,
+        Outcome.EXPIRED,
+    ]
+    for outcome in outcomes:
+        step = advance(state, outcome, now=now)
+        now += step.delay
+        if step.until_answer:
+            now += state.end_wait(now - step.delay) - step.delay
+        times.append(now)
+        if state.phase in (Phase.LIST, Phase.FRESHNESS_CHECK):
+            advance(state, state.finish_page("10", ""), now=now)
+
+    assert all(later - at >= 10.0 for at, later in zip(times, times[5:], strict=False))
 
 
 def test_the_wait_that_a_busy_server_asks_for_does_not_grow() -> None:
@@ -882,9 +1004,16 @@ def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
 
 # -- any sequence --------------------------------------------------------------------------------
 
-PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED, Outcome.SILENT_WATCH}
+PROGRESS = {
+    Outcome.MORE,
+    Outcome.COMPLETE,
+    Outcome.ALIVE,
+    Outcome.ENDED,
+    Outcome.SILENT_WATCH,
+}
 SLOW = {
     Outcome.SHORT_WATCH,
+    Outcome.CONNECTION_LOST,
     Outcome.IDLE_TIMEOUT,
     Outcome.REWOUND,
     Outcome.APPEARED,
@@ -938,7 +1067,9 @@ def test_any_sequence_of_outcomes_keeps_the_version_and_waits_between_failures(
             assert step.request.continue_token == f"t{version}" or outcome not in PROGRESS
         if outcome in PROGRESS and not early:
             assert step.delay == 0
-        elif outcome not in SLOW:
+        elif outcome in SLOW:
+            last_wait = max(last_wait, step.delay)
+        else:
             over = now - failed_at >= 120 or now - read_at >= SETTLING_TIME
             assert step.delay or last_wait or over
             last_wait, failed_at, read_at = step.delay, now + step.delay, float("inf")

@@ -272,7 +272,7 @@ def test_a_check_that_shows_an_older_server_is_no_confirmation() -> None:
     assert state.confirmation.server_version == ""
 
 
-@pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.SERVER_ERROR])
+@pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.UNAUTHORIZED])
 def test_a_scheduled_request_names_the_row_that_led_to_it(outcome: Outcome) -> None:
     state = listing_state()
     step = advance(state, outcome)

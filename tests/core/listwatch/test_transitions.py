@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import pytest
 
+from aioinformer._core.listwatch.backoff import FIRST_PAUSE
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import ListWatchState
@@ -27,7 +28,7 @@ from tests.core.list_watch_states import (
 
 Then: TypeAlias = tuple[str, int, str] | str
 """A request: a list (rv, limit, token), or a watch (rv)."""
-Waits = Literal["never", "after a skip", "again", "always", "polls"]
+Waits = Literal["never", "after a skip", "spaced", "always", "polls"]
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,15 @@ OTHERS: dict[Phase, dict[str, tuple[Then, Waits]]] = {
         "EXPIRED": (("0", 0, ""), "after a skip"),
         "VERSION_TOO_LARGE": (CONSISTENT, "after a skip"),
         **dict.fromkeys(
-            ("THROTTLED", "UNREACHABLE", "CONNECTION_LOST", "SERVER_ERROR"),
+            ("THROTTLED", "UNAVAILABLE", "UNREACHABLE", "CONNECTION_LOST", "SERVER_ERROR"),
             (("0", 500, "t1"), "always"),
         ),
     },
     Phase.WATCH: {
         "ENDED": ("10", "never"),
-        "SHORT_WATCH": ("10", "again"),
+        "SHORT_WATCH": ("10", "spaced"),
+        "CONNECTION_LOST": (CHECK, "spaced"),
+        "LOST_AT_ONCE": (CHECK, "always"),
         **dict.fromkeys(("SILENT_WATCH", "IDLE_TIMEOUT"), (CHECK, "never")),
         "UNREACHABLE": (CHECK, "always"),
         "VERSION_TOO_LARGE": (CONSISTENT, "after a skip"),
@@ -101,7 +104,7 @@ OTHERS: dict[Phase, dict[str, tuple[Then, Waits]]] = {
         **dict.fromkeys(("BAD_REQUEST", "ERROR_EVENT", "PROTOCOL_ERROR"), (WHOLE_LIST, "always")),
     },
     Phase.FRESHNESS_CHECK: {
-        "COMPLETE": ("10", "never"),
+        **dict.fromkeys(("COMPLETE", "ALIVE"), ("10", "never")),
         "REWOUND": (CONSISTENT, "never"),
         "UNREACHABLE": (CHECK, "always"),
     },
@@ -186,10 +189,14 @@ def test_each_row_waits_as_stated(row: Row) -> None:
     again = advance(*at(row, failures=1)).delay
     skipped = advance(*at(row, skipped=True)).delay
 
+    if row.waits == "spaced":
+        assert alone == 0.0
+        assert again == skipped == FIRST_PAUSE, "since the beginning of the watch"
+        assert advance(*at(row, failures=1), now=FIRST_PAUSE).delay == 0.0
+        return
     assert (alone > 0, again > 0, skipped > 0) == {
         "never": (False, False, False),
         "after a skip": (False, False, True),
-        "again": (False, False, False),  # whatever failed before: only after another of its kind
         "always": (True, True, True),
         "polls": (True, True, True),
     }[row.waits]
@@ -198,17 +205,18 @@ def test_each_row_waits_as_stated(row: Row) -> None:
 @EVERY_ROW
 def test_retry_after_is_the_least_wait_of_a_failure(row: Row) -> None:
     state, outcome = at(row)
-    asked = advance(state, outcome, retry_after=77.0).delay
+    now = 10.0 if row.waits == "spaced" else 0.0
+    asked = advance(state, outcome, now=now, retry_after=77.0).delay
     state, outcome = at(row, failures=6)
-    longer = advance(state, outcome, retry_after=0.5).delay
+    longer = advance(state, outcome, now=now, retry_after=0.5).delay
 
     if row.waits == "polls":
         assert asked == longer == POLL_INTERVAL, "a server that refuses watches is not busy"
         return
-    assert asked == (0.0 if row.waits in ("never", "again") else 77.0)
+    assert asked == (0.0 if row.waits in ("never", "spaced") else 77.0)
     # A busy server says how long to wait.
-    grown = 3.0 if outcome in (Outcome.THROTTLED, Outcome.WATCHLIST_REFUSED) else 30.0
-    assert longer == (0.0 if row.waits in ("never", "again") else grown)
+    grown = 3.0 if outcome in (Outcome.THROTTLED, Outcome.UNAVAILABLE) else 30.0
+    assert longer == (0.0 if row.waits in ("never", "spaced") else grown)
 
 
 @pytest.mark.parametrize("phase", list(Phase))

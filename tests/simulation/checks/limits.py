@@ -121,7 +121,9 @@ def judge_liveness(history: History) -> None:
 
 EXPECTED = "WatchList is not available, falling back to LIST: "
 POLLING = "the server refuses watches, lists refresh the cache: "
-"""The beginning of the log line about an error that some servers always answer with."""
+ALIVE = "the server is alive and had nothing to send: "
+"""The beginning of the log line about an error that is none, or that some servers always answer
+with."""
 
 WELL = {
     *(
@@ -136,6 +138,7 @@ WELL = {
 LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)
 ANSWERS = {
     (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
+    (Phase.FRESHNESS_CHECK, Outcome.ALIVE),
     # The answer of a server that has no WatchList, which is no problem: a list follows.
     (Phase.WATCHLIST, Outcome.WATCHLIST_UNSUPPORTED),
     *((Phase.DISCOVERY, each) for each in LOOKS),
@@ -156,7 +159,7 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
         _judge_outcome(each)
     problems = history.of_informer(ProblemReported, spec.name)
     reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
-    known = set(_find_known(transitions))
+    known = {*_find_known(transitions), *_find_alive(transitions)}
     failed = (
         each
         for each in transitions
@@ -211,6 +214,14 @@ def _find_known(transitions: list[Transition]) -> Iterator[int]:
             polling = False
 
 
+def _find_alive(transitions: list[Transition]) -> Iterator[int]:
+    """Yield the idle timeouts whose check found the server alive."""
+    for each, check in zip(transitions, [*transitions[1:], None], strict=True):
+        silent = each.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
+        if silent and (check is None or check.outcome is Outcome.ALIVE):
+            yield id(each)  # the check may be cut off by the end of the history
+
+
 def _is_expected_idle_timeout(transition: Transition) -> bool:
     """Return True if this is an idle timeout that came again and again, which is no failure unless
     the server had a bookmark to send.
@@ -239,7 +250,9 @@ def _judge_rejected(history: History, spec: InformerSpec, problems: list[Problem
 
 def _judge_logs(history: History) -> None:
     said = (log.message.partition(": ")[2] for log in history.of(Logged))
-    logged = Counter(each.removeprefix(EXPECTED).removeprefix(POLLING) for each in said)
+    logged = Counter(
+        each.removeprefix(EXPECTED).removeprefix(POLLING).removeprefix(ALIVE) for each in said
+    )
     # The answer of a server that has no WatchList is said once, since nothing is wrong.
     expected = {
         id(each.request)
@@ -288,13 +301,13 @@ REMEMBERED = 1000.0
 NO_REASON = {Outcome.UNAUTHORIZED, Outcome.THROTTLED}
 """The outcomes that say nothing about WatchLists."""
 SPACE = 20.0
-"""Seconds between the beginnings of watches that are cut short."""
+"""Seconds between the beginnings of watches that are cut short, once that has lasted ``LONG``."""
 
 BUDGET = (10.0, 5)
 """The most requests that follow a failure, in any ten seconds: (seconds, requests)."""
 LATER = (60.0, 3)
 """The same for any minute, once no request has lasted longer than ``QUICK`` for ``LONG``, and the
-first answer after refused connections is as old."""
+first sign that the server is back is as old."""
 LONG = 120.0
 QUICK = 5.0
 LASTING = {Outcome.SHORT_WATCH, Outcome.POLLED, Outcome.WATCH_REFUSED}
@@ -322,14 +335,19 @@ def judge_politeness(history: History) -> None:
 
 def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
     """Check the waits that the server asked for, and those after watches that ended soon."""
-    brief = False
+    since: float | None = None
     for transition, following in pairs:
         asked, waited = transition.request, following.time - transition.time
-        was_brief, brief = brief, transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
+        brief = transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
+        since = (transition.time if since is None else since) if brief else None
         what = ""
         if waited < asked.retry_after - EPSILON:
             what = f"the server allows a request after {asked.retry_after:g} s"
-        elif brief and was_brief and following.time - asked.time < SPACE - DRIFT:
+        elif (
+            since is not None
+            and transition.time - since >= LONG
+            and following.time - asked.time < SPACE - DRIFT
+        ):
             what = f"a watch that was cut short allows it after {SPACE}"
         elif transition.outcome is Outcome.WATCH_REFUSED and waited < POLL_PAUSE:
             what = f"polling allows it after {POLL_PAUSE:.3f} s"
@@ -340,17 +358,21 @@ def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
 
 def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     since: float | None = None
-    answered = unreachable = False
+    eased = woken = unreachable = False
     early: list[Request] = []
     late: list[Request] = []
     for transition, following in pairs:
         asked = transition.request
         was_unreachable, unreachable = unreachable, transition.outcome is Outcome.UNREACHABLE
+        back = (was_unreachable and not unreachable) or _was_served(asked)
+        early_end = following.time < transition.time + transition.delay - EPSILON
         if transition.time - asked.time > QUICK or transition.outcome in LASTING:
-            since, answered = None, False
-        elif since is None or (was_unreachable and not unreachable and not answered):
-            # The first answer after refused connections begins the outage again, once.
-            answered = since is not None
+            since, eased, woken = None, False, False
+        elif since is None or (back and not eased) or (early_end and not woken):
+            # The first sign that the server is back, and the first answer to another informer,
+            # begin the outage again, once each.
+            eased = since is not None and (eased or back)
+            woken = since is not None and (woken or early_end)
             since = asked.time
         if transition.row not in WELL:
             early.append(following)
@@ -359,6 +381,10 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
                 late.append(following)
     _judge_count(early, *BUDGET)
     _judge_count(late, *LATER)
+
+
+def _was_served(request: Request) -> bool:
+    return bool(request.changes or request.bookmarks or request.initial_list_complete)
 
 
 def _judge_count(asked: list[Request], seconds: float, most: int) -> None:

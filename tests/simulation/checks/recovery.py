@@ -26,8 +26,8 @@ from tests.simulation.records import (
     Write,
 )
 
-LONGEST_WAIT = 61.0
-"""Seconds between two attempts: 30 s, stretched by as much, and a second to notice it."""
+LONGEST_WAIT = 41.0
+"""Seconds between two attempts: 20 s, stretched by as much, and a second to notice it."""
 FRESH_WITHIN = 8.0
 """Seconds from the first answer to the server's state."""
 BETWEEN_OUTAGES = 300.0
