@@ -56,19 +56,33 @@ PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE cluster (uid TEXT NOT NULL, endpoint TEXT NOT NULL);
 CREATE TABLE scopes (
     id INTEGER PRIMARY KEY,
-    identity TEXT NOT NULL UNIQUE,
+    identity TEXT NOT NULL,
+    slot INTEGER NOT NULL,
+    family TEXT NOT NULL,
+    scope TEXT NOT NULL,
     version TEXT NOT NULL,
     written REAL NOT NULL,
     reread INTEGER NOT NULL,
     handlers TEXT NOT NULL,
-    shards TEXT NOT NULL
+    shards TEXT NOT NULL,
+    leaving INTEGER NOT NULL,
+    UNIQUE (identity, slot)
 );
+CREATE INDEX scopes_of_family ON scopes (family);
 {BLOCKS_SCHEMA}"""
 
 PUT_SCOPE = """
-INSERT INTO scopes (identity, version, written, reread, handlers, shards) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (identity) DO UPDATE SET version = excluded.version, written = excluded.written,
-reread = excluded.reread, handlers = excluded.handlers, shards = excluded.shards RETURNING id
+INSERT INTO scopes (
+    identity, slot, family, scope, version, written, reread, handlers, shards, leaving
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (identity, slot) DO UPDATE SET version = excluded.version, written = excluded.written,
+reread = excluded.reread, handlers = excluded.handlers, shards = excluded.shards,
+leaving = excluded.leaving RETURNING id
+"""
+
+READ_SCOPES = """
+SELECT id, identity, slot, scope, version, written, reread, handlers, shards, leaving FROM scopes
+WHERE identity = ? OR (family = ? AND family != '') ORDER BY id
 """
 
 
@@ -172,17 +186,11 @@ class Database:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def read_scope(self, identity: str) -> StoredScope | None:
-        """Return the stored state of a scope without its objects; ``None`` if there is none."""
-        query = (
-            "SELECT id, version, written, reread, handlers, shards FROM scopes WHERE identity = ?"
-        )
+    def read_scopes(self, identity: str, family: str = "") -> list[StoredScope]:
+        """Return the stored states of a scope, and of a family, without their objects."""
         with self._explained():
-            row = self._connection.execute(query, (identity,)).fetchone()
-        if row is None:
-            return None
-        names = msgspec.json.decode(row[4], type=list[str])
-        return StoredScope(row[0], row[1], row[2], bool(row[3]), frozenset(names), row[5])
+            rows = self._connection.execute(READ_SCOPES, (identity, family)).fetchall()
+            return [_stored_scope(*row) for row in rows]
 
     def read_objects(
         self,
@@ -221,18 +229,27 @@ class Database:
     def _write_scope(self, write: ScopeWrite) -> None:
         execute = self._connection.execute
         if not write.version:
-            query = "DELETE FROM scopes WHERE identity = ? RETURNING id"
-            for (number,) in execute(query, (write.identity,)).fetchall():
+            query = "DELETE FROM scopes WHERE identity = ? AND slot = ? RETURNING id"
+            for (number,) in execute(query, (write.identity, write.slot)).fetchall():
                 self._blocks.remove(number)
             return
         handlers = msgspec.json.encode(sorted(write.handlers)).decode()
         shards = "" if write.shards is None else write.shards.complete
-        values = (write.identity, write.version, time.time(), write.reread, handlers, shards)
+        values = (
+            *(write.identity, write.slot, write.family, write.scope, write.version, time.time()),
+            *(write.reread, handlers, shards, write.leaving),
+        )
         number = execute(PUT_SCOPE, values).fetchone()[0]
         if write.shards is not None and (outdated := write.shards.outdated):
             found = self._blocks.find_shards(number, outdated)
             self._blocks.write(number, {key: None for key in found if key not in write.changes})
         self._blocks.write(number, write.changes)
+
+    def mark_leaving(self, identity: str, slot: int) -> None:
+        """Write that the durable listeners may receive the removal of these objects from now on."""
+        query = "UPDATE scopes SET leaving = 1 WHERE identity = ? AND slot = ?"
+        with self._explained():
+            self._connection.execute(query, (identity, slot))
 
     def close(self) -> None:
         """Close the file. Another process can open it then."""
@@ -273,3 +290,23 @@ class Database:
 
     def __repr__(self) -> str:
         return f"<Database {self.path}>"
+
+
+def _stored_scope(
+    number: int,
+    identity: str,
+    slot: int,
+    scope: str,
+    version: str,
+    written: float,
+    reread: int,
+    handlers: str,
+    shards: str,
+    leaving: int,
+) -> StoredScope:
+    """Return the state of a row of ``READ_SCOPES``."""
+    names = frozenset(msgspec.json.decode(handlers, type=list[str]))
+    return StoredScope(
+        *(number, identity, slot, scope, version, written, bool(reread), names, shards),
+        leaving=bool(leaving),
+    )

@@ -134,22 +134,29 @@ class InformerPipeline(Generic[T]):
     def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
         if options.cache is None:
             return None
+        from aioinformer._core.cachefile.identity import scope_identity
         from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
+        source, family = self._source, ""
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),
             "shard": _describe_shard(options.shard),
-            "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
+            "scopes": "several" if isinstance(source, ScopedSource) else "one",
+            "version": options.cache.version,
         }
+        if isinstance(source, ScopedSource):
+            selectors = {**selection, "selectors": source.selectors}
+            family = scope_identity(source.resource, selectors, shape.transform)
         return Checkpointer(
             self.name,
             options.cache,
             self.indexer,
             selection=selection,
             transform=shape.transform,
-            refusal=options.cache.refusal(self._source.resource, shape),
+            refusal=options.cache.refusal(source.resource, shape),
             group=group_of(options.shard),
+            family=family,
         )
 
     def _make_status(self) -> InformerStatus:

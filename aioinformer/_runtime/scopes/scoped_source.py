@@ -44,6 +44,8 @@ class ScopedSource(Struct, frozen=True):
     scopes: Mapping[str, Scope] = {}
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""
+    selectors: str = ""
+    """The selectors of a namespace that has none of its own, as text."""
 
     @classmethod
     def of(
@@ -70,4 +72,6 @@ class ScopedSource(Struct, frozen=True):
         followed = None
         if informer is not None and selection.predicate is not None:
             followed = FollowedNamespaces(informer, selection.predicate, selection.default)
-        return cls(resource, open_namespace, dict(selection.scopes), followed)
+        default = selection.default
+        selectors = f"{default.label_selector};{default.field_selector}"
+        return cls(resource, open_namespace, dict(selection.scopes), followed, selectors)

@@ -31,9 +31,9 @@ def open_database(path: Path) -> Database:
 
 def read(database: Database, scope: str = "pods") -> tuple[str, State]:
     """Return the version and the objects of a scope."""
-    stored = database.read_scope(scope)
-    if stored is None:
+    if not (scopes := database.read_scopes(scope)):
         return "", {}
+    [stored] = scopes
     found = [obj for batch in database.read_objects(stored, PODS, 3) for obj in batch]
     assert len({obj.key for obj in found}) == len(found)
     return stored.version, {obj.key: obj for obj in found}
@@ -54,8 +54,7 @@ def test_a_written_state_is_read_in_another_process(tmp_path: Path) -> None:
     again = open_database(path)
     assert read(again) == ("4", {a.key: pod("a", rv="4")})
     assert read(again, "others") == ("9", {b.key: b})
-    stored = again.read_scope("pods")
-    assert stored is not None
+    [stored] = again.read_scopes("pods")
     assert (stored.handlers, stored.reread) == (frozenset({"audit"}), False)
     write(again, "", {})
     assert read(again) == ("", {})
