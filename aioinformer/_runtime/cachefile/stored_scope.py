@@ -35,6 +35,8 @@ class StoredScope(Struct, frozen=True):
     """The shards of a group whose state this is, as ``format_shards`` writes them; or empty."""
     leaving: bool = False
     """True if the durable listeners may have received the removal of these objects."""
+    blocks: int = 0
+    """The digest of the blocks with the objects."""
 
 
 class ShardsWrite(Struct, frozen=True):
