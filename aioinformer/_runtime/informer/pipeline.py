@@ -277,18 +277,16 @@ class InformerPipeline(Generic[T]):
             raise NotSynced("there is nothing to verify before the initial list is complete")
         results = [
             await verify(
-                part.source,
-                part.indexer,
+                part,
                 self.pump.waiters,
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
-                ranges=part.ranges,
                 repair=self._queue.correct if repair else None,
             )
             for part in self._reflectors.parts()
         ]
-        result = Verification.merge(results)
+        result = Verification.merge([each for each in results if each is not None])
         self.reporter.status.record_comparison(len(result.differences), result.repaired)
         return result
 
