@@ -17,9 +17,11 @@ from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.cachefile.programs import (
     INTERVAL,
     Program,
+    RequestLog,
     crash_file,
     pods_are_stored,
     running,
+    text_of,
     until,
 )
 
@@ -258,3 +260,75 @@ async def test_a_durable_handler_knows_the_pods_of_the_namespaces_after_any_cras
             view.uids &= {pod["metadata"]["uid"] for pod in known}
     async with start():
         await until(lambda: view.is_right(cluster, sorted(read)))
+
+
+Heard = dict[str, list[str]]
+
+
+async def run_overlapping(
+    cluster: Cluster, path: Path, order: Sequence[str], *, durable: bool
+) -> tuple[Heard, list[str]]:
+    """Run two informers that both read the namespace b; return what their handlers receive, and the
+    kinds of the requests.
+    """
+    heard: Heard = {"ab": [], "bc": []}
+    requests, cache = RequestLog(), CacheFile(path, interval=INTERVAL)
+    async with SharedInformerFactory(
+        ClusterSource(cluster), cache=cache, metrics=requests
+    ) as factory:
+        informers = []
+        for each in order:
+            pods = factory.informer("pods", namespaces=list(each))
+            pods.add_handler(
+                lambda event, each=each: heard[each].append(text_of(event)),
+                durable=each if durable else None,
+            )
+            informers.append(pods)
+        await factory.wait_synced(timeout=30)
+        assert [each.health.cache_problem for each in informers] == ["", ""]
+        await asyncio.sleep(INTERVAL * 5)
+    return {each: sorted(events) for each, events in heard.items()}, requests.verbs
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_two_informers_with_a_common_namespace_share_a_file(
+    path: Path, *, durable: bool
+) -> None:
+    cluster = cluster_with_namespaces()
+    await run_overlapping(cluster, path, ["ab", "bc"], durable=durable)
+    cluster.delete("pods", "in-b", namespace="b")
+    for order in (["bc", "ab"], ["ab", "bc"]):
+        heard, verbs = await run_overlapping(cluster, path, order, durable=durable)
+        assert "watchlist" not in verbs
+        if durable:
+            first = order == ["bc", "ab"]
+            assert heard == dict.fromkeys(("ab", "bc"), ["- in-b deleted"] if first else [])
+
+
+async def test_a_durable_listener_keeps_its_state_beside_a_new_informer_of_the_same_objects(
+    path: Path,
+) -> None:
+    cluster, view = cluster_with_namespaces(), View()
+    async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
+        await until(lambda: view.is_right(cluster, ["a", "b"]))
+    cluster.delete("pods", "in-b", namespace="b")
+
+    def add_other(program: Program) -> None:
+        program.factory.informer("pods", namespaces=["c", "b", "a"])
+        view.add(program)
+
+    async with running(cluster, path, namespaces=["a", "b"], setup=add_other):
+        await until(lambda: view.is_right(cluster, ["a", "b"]))
+    assert view.heard[-1] == "Deleted in-b"
+
+
+async def test_two_factories_keep_the_same_objects_in_one_file(path: Path) -> None:
+    source, cache = ClusterSource(cluster_with_namespaces()), CacheFile(path, interval=INTERVAL)
+    async with (
+        SharedInformerFactory(source, cache=cache) as first,
+        SharedInformerFactory(source, cache=cache) as second,
+    ):
+        informers = [each.informer("pods", namespace="a") for each in (first, second)]
+        for each in informers:
+            await each.wait_synced(timeout=10)
+        assert [each.health.cache_problem for each in informers] == ["", ""]
