@@ -281,6 +281,12 @@ class Indexer:
         """Return the only state."""
         return {"": self.state}
 
+    def lacks(self, scope: str) -> bool:
+        return False
+
+    def is_removing(self, scope: str) -> bool:
+        return False
+
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
         staged = self._staged = self.state.empty_copy()

@@ -284,6 +284,12 @@ class PartitionedIndexer:
     def scope_states(self) -> Mapping[str, CacheState]:
         return {namespace: part.state for namespace, part in self.state.parts.items()}
 
+    def lacks(self, scope: str) -> bool:
+        return self._complete and scope not in self.state.scopes
+
+    def is_removing(self, scope: str) -> bool:
+        return self._removals[scope] > 0
+
     def replace(self, replaced: Replaced) -> PartitionReplacement:
         part = self._get_or_create(replaced.scope or "")
         return PartitionReplacement(

@@ -134,6 +134,14 @@ class ObjectCache(Protocol):
         """Return the state of each scope by its name; the name of an only scope is empty."""
         ...
 
+    def lacks(self, scope: str) -> bool:
+        """Return True if it is certain that the cache isn't to hold this scope."""
+        ...
+
+    def is_removing(self, scope: str) -> bool:
+        """Return True if the removal of this scope is queued."""
+        ...
+
     def replace(self, replaced: Replaced) -> Replacement:
         """Begin to replace the state of a scope."""
         ...

@@ -11,4 +11,5 @@ stored_scope   the stored state of a scope, and the writes that change it
 stored_shards  the shards of a group in a file: restored, and written
 checkpointer   one informer's states: restored at the start, recorded and written afterwards
 checkpoint     a state that is to be written
+durable_listeners  the listeners of an informer that have a position in the file
 """

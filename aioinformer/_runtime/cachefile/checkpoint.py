@@ -22,6 +22,11 @@ class Checkpoint(Struct, frozen=True):
     """The changes that lead to the state; a later record has the newer ones."""
     shards: Mapping[str, SealedShards]
     """The shards of each scope, for an informer on a group."""
+    removed: frozenset[str] = frozenset()
+    """The identities of scopes that were removed. A scope may have returned since, with all of its
+    objects among the changes."""
+    identities: Mapping[str, str] = {}
+    """The identity of each scope in ``versions``."""
 
     def differs(self, scope: str, written: Checkpoint | None) -> bool:
         """Return True if more than objects of a scope differs from the state written last."""
@@ -29,6 +34,7 @@ class Checkpoint(Struct, frozen=True):
             return True
         return (
             written.versions.get(scope) != self.versions[scope]
+            or written.identities.get(scope) != self.identities.get(scope)
             or (scope in written.rejecting) != (scope in self.rejecting)
             or written.shards.get(scope) != self.shards.get(scope)
         )

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -18,12 +19,15 @@ from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cachefile.change_record import ChangeRecord
 from aioinformer._core.cachefile.identity import scope_identity
 from aioinformer._core.cachefile.recorded_shards import RecordedShards
+from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.objects.deltas import Replaced
-from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
 from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.cachefile.checkpoint import Checkpoint, finish_record, split_changes
+from aioinformer._runtime.cachefile.durable_listeners import DurableListeners
 from aioinformer._runtime.cachefile.file_access import log
 from aioinformer._runtime.cachefile.stored_scope import ScopeWrite, ShardsWrite, StoredScope
 from aioinformer._runtime.cachefile.stored_shards import StoredShards, shards_to_write
@@ -49,26 +53,46 @@ class Checkpointer:
         transform: Transform | None,
         refusal: str,
         group: ShardAssignment | None = None,
+        family: str = "",
     ) -> None:
         """Make the checkpointer of an informer that has not started.
 
         ``selection`` is what selects the objects or changes their stored form, besides the source
-        and ``transform``; ``refusal`` is the reason why the file can't be used, or empty.
+        and ``transform``; ``refusal`` is the reason why the file can't be used, or empty;
+        ``family`` is the identity of an informer of several namespaces, without the namespaces.
         """
-        self.positioned: list[Listener] = []
         self._name = name
         self._file = file
         self._access = file.access()
         self._cache = cache
-        self._selection = {**selection, "version": file.version}
+        self._selection = selection
         self._transform = transform
         self._refusal = refusal
         self._group = group
+        self._family = family
+        self._durable = DurableListeners(name, self._access, family)
         self._shards: dict[str, RecordedShards] = {}
         """The shards of each scope of a group's informer."""
         self._stored_shards: dict[str, StoredShards] = {}
         self._record = ChangeRecord()
         self._identities: dict[str, str] = {}
+        """The identities of the scopes that the cache holds, or is about to hold."""
+        self._slots: dict[str, int] = {}
+        """The slots of this informer's states, by identity."""
+        self._left: dict[str, StoredScope] = {}
+        """The states of an earlier run that durable listeners know, and that were neither restored
+        nor removed yet, by identity."""
+        self._current: set[str] = set()
+        """The identities whose state was restored, recorded or removed in this run. Such a state is
+        never restored from the file again."""
+        self._leaving: set[str] = set()
+        """The identities whose removal is about to be delivered."""
+        self._removed: set[str] = set()
+        """The identities whose removal was delivered after the last seal."""
+        self._removal_applied = asyncio.Event()
+        self._begun: frozenset[str] = frozenset()
+        """The durable names for which the file has the end of their first state."""
+        self._resource: Resource | None = None
         self._written: dict[str, float] = {}
         """The times at which the restored states were written, by scope."""
         self._stored: Checkpoint | None = None
@@ -84,8 +108,7 @@ class Checkpointer:
         """The reason why the file isn't used, or doesn't advance; empty if there is none."""
         if self._refusal or self._access.problem:
             return self._refusal or self._access.problem
-        closed = [each.name for each in self.positioned if each.closed]
-        if self._frozen and closed:
+        if self._frozen and (closed := self._durable.closed):
             return f"{self._file.path} is held back by {', '.join(closed)}, which was closed"
         return ""
 
@@ -120,10 +143,7 @@ class Checkpointer:
                 "cache file moves on; add durable handlers before the factory is entered, or in "
                 "the same step as informer(), without an await in between"
             )
-        if any(each.position and each.position.name == name for each in self.positioned):
-            raise UsageError(f"durable={name!r} is the name of another listener of {self._name}")
-        listener.position, position.on_closing = position, self.freeze
-        self.positioned.append(listener)
+        self._durable.add(listener, position, self.freeze)
 
     # -- restoring -----------------------------------------------------------------------------
 
@@ -150,9 +170,9 @@ class Checkpointer:
             objects += batch
         if self._access.problem:
             return None
-        for listener in self.positioned:
-            if listener.position is not None and listener.position.name in stored.handlers:
-                listener.position.known_scopes.add(scope)
+        self._current.add(stored.identity)
+        self._left.pop(stored.identity, None)
+        self._durable.restore(scope, stored)
         self._forget_handlers(stored.handlers)
         self._written[scope] = stored.written
         queue.restore(objects, stored.version)
@@ -163,27 +183,62 @@ class Checkpointer:
         group = self._group
         if group is None:
             raise AssertionError("an informer without a group has no shards that come and go")
-        self._started, self._shards[scope] = True, RecordedShards(group.count)
+        self._started = True
+        await self._wait_removed(scope)
+        self._shards[scope] = RecordedShards(group.count)
         stored = await self._read_scope(source, scope)
         if stored is None:
             return None
+        self._current.add(stored.identity)
         self._stored_shards[scope] = StoredShards(self._access, stored, source.resource, group)
         return self._stored_shards[scope]
 
     async def _read_scope(self, source: ListerWatcher, scope: str) -> StoredScope | None:
-        """Open the file, and return the stored state of a scope; ``None`` if there is none."""
-        identity = await self._open(source, scope)
-        return await self._access.read_scope(identity) if identity else None
+        """Open the file, and return the state of a scope to restore; ``None`` if there is none."""
+        await self._wait_removed(scope)
+        identity = await self._open(source)
+        if not identity:
+            return None
+        stored = await self._access.read_scopes(identity, "")
+        slot = self._claim(identity, stored)
+        if slot is None or self._access.problem:
+            return None
+        self._identities[scope] = identity
+        # The namespace had other selectors, or its removal may have been delivered in part.
+        for each in tuple(self._left.values()):
+            if each.scope == scope and (each.identity != identity or each.leaving):
+                await self._remove_left(each, lambda: True)
+        found = [each for each in stored if each.identity == identity and each.slot == slot]
+        if not found or identity in self._current:
+            self._current.add(identity)
+            return None
+        self._durable.begin(found[0].handlers if not self._family else ())
+        return found[0]
 
-    async def _open(self, source: ListerWatcher, scope: str) -> str:
+    async def _wait_removed(self, scope: str) -> None:
+        """Wait until the cache has applied an earlier removal of a scope."""
+        while self._cache.is_removing(scope):
+            self._removal_applied.clear()
+            await self._removal_applied.wait()
+
+    def _claim(self, identity: str, stored: Sequence[StoredScope]) -> int | None:
+        """Return the slot of the state of ``identity``; ``None`` if the file can't be used."""
+        if identity not in self._slots:
+            slot = self._access.claim(self._durable, identity, stored)
+            if slot is None:
+                self._refusal = (
+                    "another informer of this program keeps the same objects in the file, for a "
+                    "durable listener of the same name"
+                )
+                self._log_refusal()
+                return None
+            self._slots[identity] = slot
+        return self._slots[identity]
+
+    async def _open(self, source: ListerWatcher) -> str:
         """Return the identity of a scope that can be restored and recorded; else an empty text."""
         if self._refusal:
             self._log_refusal()
-            return ""
-        if scope in self._identities:
-            # A scope that is read again after its removal. Its stored state stays as it is, since
-            # the changes from that state to the next one are not known as a whole.
-            self._identities[scope] = ""
             return ""
         if not isinstance(source, SupportsCacheFile):
             self._refusal = f"{source!r} says neither its cluster nor its selection"
@@ -191,18 +246,61 @@ class Checkpointer:
             return ""
         async with self._opening:  # the scopes of an informer are restored at the same time
             if not self._opened:
-                self._opened = True
+                self._opened, self._resource = True, source.resource
                 await self._access.open(source.cluster_identity)
-        identity = scope_identity(
+                if self._family and self._durable:
+                    await self._open_family()
+        if self._access.problem or self._refusal:
+            return ""
+        return scope_identity(
             source.resource, {**self._selection, **source.selection}, self._transform
         )
-        if identity in self._access.identities:
-            self._refusal = "another informer of this program keeps the same objects in the file"
-            self._log_refusal()
-            return ""
-        self._access.identities.add(identity)
-        self._identities[scope] = identity
-        return "" if self._access.problem else identity
+
+    async def _open_family(self) -> None:
+        """Read which states of an earlier run the durable listeners know."""
+        stored, names = await self._access.read_scopes("", self._family), self._durable.names
+        slot = self._claim(self._family, stored)
+        for each in stored:
+            if each.identity == self._family:
+                if each.slot == slot:
+                    self._begun = each.handlers
+                    self._durable.begin(each.handlers)
+            elif each.handlers & names:
+                self._left[each.identity] = each
+
+    # -- namespaces that left ------------------------------------------------------------------
+
+    async def prepare_removal(self, scope: str) -> None:
+        """Write that the removal of a scope is about to be delivered: a program that ends before it
+        is handled delivers the removal once more, and then the objects if they are read again.
+        """
+        identity = self._identities.get(scope, "")
+        if self._durable and identity in self._current and not self._access.problem:
+            self._leaving.add(identity)
+            await self._access.mark_leaving(identity, self._slots[identity])
+
+    async def _remove_left(self, stored: StoredScope, is_left: Callable[[], bool]) -> None:
+        """Deliver the removal of a state of an earlier run, whose objects the cache never had, to
+        the durable listeners that know it.
+        """
+        if self._resource is None:
+            return
+        events = ChunkedList[Event]()
+        async for batch in self._access.read_objects(stored, self._resource):
+            events.extend([Deleted(obj, "scope_removed") for obj in batch])
+        await self._access.mark_leaving(stored.identity, stored.slot)
+        if self._access.problem or stored.identity in self._current or not is_left():
+            return
+        self._left.pop(stored.identity, None)
+        self._current.add(stored.identity)
+        self._slots[stored.identity] = stored.slot
+        self._removed.add(stored.identity)
+        self._durable.put_removal(stored, events.chunks)
+
+    async def _remove_all_left(self) -> None:
+        for each in tuple(self._left.values()):
+            if self._cache.lacks(each.scope):
+                await self._remove_left(each, partial(self._cache.lacks, each.scope))
 
     def _log_refusal(self) -> None:
         if not self._refusal_logged:
@@ -210,8 +308,7 @@ class Checkpointer:
             log.warning("%s: %s; going on without the cache file", self._name, self._refusal)
 
     def _forget_handlers(self, stored: frozenset[str]) -> None:
-        present = {each.position.name for each in self.positioned if each.position is not None}
-        for name in sorted(stored - present):
+        for name in sorted(stored - self._durable.names):
             log.warning(
                 "%s: no listener is called durable=%r any more; %s forgets its position",
                 *(self._name, name, self._file.path),
@@ -232,8 +329,18 @@ class Checkpointer:
         scope = kind.scope or ""
         if scope in self._shards:
             self._shards[scope].apply(kind)
+        if kind.reason == "scope_removed" and kind.is_whole:
+            self._record_removal(scope)
         if not kind.restored and not self._stopped:
             self._record.record_list(batches)
+
+    def _record_removal(self, scope: str) -> None:
+        identity = self._identities.pop(scope, "")
+        self._stored_shards.pop(scope, None)
+        if identity in self._current and not self._stopped:
+            self._leaving.discard(identity)
+            self._removed.add(identity)
+        self._removal_applied.set()
 
     def _seal(self) -> Checkpoint:
         """Return the state of this moment, and the changes since the last such state."""
@@ -252,13 +359,13 @@ class Checkpointer:
         }
         rejecting = frozenset(map(self._scope_of, self._cache.rejected))
         record, self._record = self._record, ChangeRecord()
-        return Checkpoint(versions, rejecting, [record], shards)
+        removed, self._removed = frozenset(self._removed), set()
+        identities = {scope: self._identities[scope] for scope in versions}
+        return Checkpoint(versions, rejecting, [record], shards, removed, identities)
 
     def _recorded_scopes(self) -> list[str]:
         states = self._cache.scope_states()
-        return [
-            scope for scope, identity in self._identities.items() if identity and scope in states
-        ]
+        return [scope for scope in self._identities if scope in states]
 
     def _scope_of(self, key: ObjectKey) -> str:
         return "" if "" in self._identities else key.namespace
@@ -268,22 +375,12 @@ class Checkpointer:
         if self._stopped:
             return
         later, earlier = self._seal(), self._sealed
-        records = later.records if earlier is None else [*earlier.records, *later.records]
-        self._sealed = replace(later, records=records)
+        if earlier is not None:
+            records, removed = [*earlier.records, *later.records], earlier.removed | later.removed
+            later = replace(later, records=records, removed=removed)
+        self._sealed = later
         self._frozen = True
-        self._put_marks()
-
-    def _put_marks(self) -> None:
-        for listener in self.positioned:
-            listener.mark()
-
-    @property
-    def _all_handled(self) -> bool:
-        """True if every durable listener has handled the sealed state."""
-        return all(
-            not each.mailbox.marks_pending or (each.position is not None and each.position.handled)
-            for each in self.positioned
-        )
+        self._durable.mark()
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -299,39 +396,65 @@ class Checkpointer:
     async def _advance(self) -> None:
         """Seal the present state, and write the sealed one if it was handled."""
         await finish_record(self._record)
+        if self._left and not self._stopped:
+            await self._remove_all_left()
         if self._sealed is None and not self._stopped and self._has_unwritten_state:
             self._sealed = self._seal()
-            if self.positioned:
-                self._put_marks()
+            if self._durable:
+                self._durable.mark()
                 await asyncio.sleep(min(MARK_SECONDS, self._file.interval))
-        if self._sealed is not None and self._all_handled:
+        if self._sealed is not None and self._durable.have_handled:
             await self._write(self._sealed)
 
     @property
     def _has_unwritten_state(self) -> bool:
         """True if the cache shows another state than the last written one."""
         states, scopes, stored = self._cache.scope_states(), self._recorded_scopes(), self._stored
+        if self._removed or self._beginning:
+            return True
         if len(self._record) or stored is None:
             return any(states[scope].synced or states[scope].restored for scope in scopes)
-        if not stored.versions.keys() <= set(scopes):
-            return True  # a namespace was removed
         return any(states[scope].resource_version != stored.versions.get(scope) for scope in scopes)
 
     async def _write(self, sealed: Checkpoint) -> None:
         """Write a state. If this is cancelled, ``close`` writes the state once more."""
         parts = await split_changes(sealed, self._scope_of)
-        names = [each.position.name for each in self.positioned if each.position is not None]
-        writes = [
-            ScopeWrite(
-                *(self._identities[scope], version, scope in sealed.rejecting, names, changes),
+        names, leaving = sorted(self._durable.names), self._leaving | self._removed
+        writes = [self._scope_write(each, "", names) for each in sealed.removed]
+        writes += [
+            replace(
+                self._scope_write(identity, version, names),
+                reread=scope in sealed.rejecting,
+                changes=changes,
                 shards=self._shards_to_write(scope, sealed),
+                scope=scope,
+                leaving=identity in leaving,
             )
             for scope, version in sealed.versions.items()
-            if (changes := parts[scope]) or sealed.differs(scope, self._stored)
+            if (identity := sealed.identities[scope])
+            and (
+                (changes := parts[scope])
+                or identity in sealed.removed
+                or sealed.differs(scope, self._stored)
+            )
         ]
+        if beginning := self._beginning:
+            writes.append(self._scope_write(self._family, "0", names))
         if not writes or await self._access.write(writes):
             self._stored = replace(sealed, records=())
+            self._begun = beginning or self._begun
         self._sealed = None
+
+    def _scope_write(self, identity: str, version: str, names: Sequence[str]) -> ScopeWrite:
+        slot = self._slots[identity]
+        return ScopeWrite(identity, version, False, names, {}, slot=slot, family=self._family)
+
+    @property
+    def _beginning(self) -> frozenset[str]:
+        """The durable names, if the file is to be told that their first state is complete."""
+        known = self._family in self._slots and self._cache.state.synced
+        names = self._durable.names
+        return names if known and names != self._begun else frozenset()
 
     def _shards_to_write(self, scope: str, sealed: Checkpoint) -> ShardsWrite | None:
         group, stored = self._group, self._stored_shards.get(scope)
@@ -342,18 +465,16 @@ class Checkpointer:
     async def close(self) -> None:
         """Write the last state and leave the file. The informer's tasks have ended."""
         if not self._opened:
+            self._access.release(self._durable, self._slots)
             return
         try:
-            idle = all(each.position is not None and each.idle for each in self.positioned)
-            if not self._stopped and idle:
+            if not self._stopped and self._durable.idle:
                 self.freeze()
-                for listener in self.positioned:
-                    if listener.position is not None:
-                        listener.position.handled = True
-            if self._sealed is not None and not self._access.problem and self._all_handled:
+                self._durable.complete()
+            if self._sealed is not None and not self._access.problem and self._durable.have_handled:
                 await self._write(self._sealed)
         finally:
-            self._access.identities -= set(self._identities.values())
+            self._access.release(self._durable, self._slots)
             await self._access.close()
 
     def __repr__(self) -> str:

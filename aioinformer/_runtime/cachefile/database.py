@@ -17,6 +17,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -56,19 +57,29 @@ PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE cluster (uid TEXT NOT NULL, endpoint TEXT NOT NULL);
 CREATE TABLE scopes (
     id INTEGER PRIMARY KEY,
-    identity TEXT NOT NULL UNIQUE,
+    identity TEXT NOT NULL,
+    slot INTEGER NOT NULL,
+    family TEXT NOT NULL,
+    scope TEXT NOT NULL,
     version TEXT NOT NULL,
     written REAL NOT NULL,
     reread INTEGER NOT NULL,
     handlers TEXT NOT NULL,
-    shards TEXT NOT NULL
+    shards TEXT NOT NULL,
+    leaving INTEGER NOT NULL,
+    blocks INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    UNIQUE (identity, slot)
 );
+CREATE INDEX scopes_of_family ON scopes (family);
 {BLOCKS_SCHEMA}"""
 
-PUT_SCOPE = """
-INSERT INTO scopes (identity, version, written, reread, handlers, shards) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (identity) DO UPDATE SET version = excluded.version, written = excluded.written,
-reread = excluded.reread, handlers = excluded.handlers, shards = excluded.shards RETURNING id
+PUT_SCOPE = "INSERT OR REPLACE INTO scopes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+READ_SCOPE = "SELECT * FROM scopes WHERE identity = ? AND slot = ?"
+
+READ_SCOPES = """
+SELECT * FROM scopes WHERE identity = ? OR (family = ? AND family != '') ORDER BY id
 """
 
 
@@ -172,17 +183,11 @@ class Database:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def read_scope(self, identity: str) -> StoredScope | None:
-        """Return the stored state of a scope without its objects; ``None`` if there is none."""
-        query = (
-            "SELECT id, version, written, reread, handlers, shards FROM scopes WHERE identity = ?"
-        )
+    def read_scopes(self, identity: str, family: str = "") -> list[StoredScope]:
+        """Return the stored states of a scope, and of a family, without their objects."""
         with self._explained():
-            row = self._connection.execute(query, (identity,)).fetchone()
-        if row is None:
-            return None
-        names = msgspec.json.decode(row[4], type=list[str])
-        return StoredScope(row[0], row[1], row[2], bool(row[3]), frozenset(names), row[5])
+            rows = self._connection.execute(READ_SCOPES, (identity, family)).fetchall()
+            return [_check_scope(*row) for row in rows]
 
     def read_objects(
         self,
@@ -197,7 +202,7 @@ class Database:
         ``CacheFileProblem`` if the file is corrupt.
         """
         with self._explained():
-            objects = self._blocks.read(scope.number, resource, ranges)
+            objects = self._blocks.read(scope.number, resource, ranges, scope.blocks)
             while batch := list(islice(objects, size)):
                 yield batch
 
@@ -221,18 +226,43 @@ class Database:
     def _write_scope(self, write: ScopeWrite) -> None:
         execute = self._connection.execute
         if not write.version:
-            query = "DELETE FROM scopes WHERE identity = ? RETURNING id"
-            for (number,) in execute(query, (write.identity,)).fetchall():
+            query = "DELETE FROM scopes WHERE identity = ? AND slot = ? RETURNING id"
+            for (number,) in execute(query, (write.identity, write.slot)).fetchall():
                 self._blocks.remove(number)
             return
         handlers = msgspec.json.encode(sorted(write.handlers)).decode()
         shards = "" if write.shards is None else write.shards.complete
-        values = (write.identity, write.version, time.time(), write.reread, handlers, shards)
-        number = execute(PUT_SCOPE, values).fetchone()[0]
+        key = (write.identity, write.slot)
+        row = execute(READ_SCOPE, key).fetchone()
+        if row is None:
+            number = execute("SELECT coalesce(max(id), 0) + 1 FROM scopes").fetchone()[0]
+            digest, written = 0, self._blocks.write(number, {}, 0)
+        else:
+            stored = _check_scope(*row)
+            number, digest = stored.number, stored.blocks
+            written = digest
         if write.shards is not None and (outdated := write.shards.outdated):
-            found = self._blocks.find_shards(number, outdated)
-            self._blocks.write(number, {key: None for key in found if key not in write.changes})
-        self._blocks.write(number, write.changes)
+            found = self._blocks.find_shards(number, outdated, digest)
+            removed = {key: None for key in found if key not in write.changes}
+            written = self._blocks.write(number, removed, digest)
+        written = self._blocks.write(number, write.changes, written)
+        self._put_scope(
+            *(number, *key, write.family, write.scope, write.version, time.time()),
+            *(int(write.reread), handlers, shards, int(write.leaving), written),
+        )
+
+    def _put_scope(self, *values: float | str) -> None:
+        """Write the row of a scope: its values, and the checksum that covers them."""
+        self._connection.execute(PUT_SCOPE, (*values, _checksum(values)))
+
+    def mark_leaving(self, identity: str, slot: int) -> None:
+        """Write that the durable listeners may receive the removal of these objects from now on."""
+        with self._explained():
+            row = self._connection.execute(READ_SCOPE, (identity, slot)).fetchone()
+            if row is not None:
+                _check_scope(*row)
+                *values, _, blocks, _ = row
+                self._put_scope(*values, 1, blocks)
 
     def close(self) -> None:
         """Close the file. Another process can open it then."""
@@ -273,3 +303,21 @@ class Database:
 
     def __repr__(self) -> str:
         return f"<Database {self.path}>"
+
+
+def _checksum(values: Sequence[float | str]) -> int:
+    return zlib.crc32(msgspec.json.encode(values))
+
+
+def _check_scope(*row: Any) -> StoredScope:
+    """Return the state of a row of ``READ_SCOPES``; raise ``ValueError`` if the row is damaged."""
+    *values, checksum = row
+    if _checksum(values) != checksum:
+        raise ValueError(f"the state {values[0]} is damaged")
+    number, identity, slot, _, scope, version, written, reread, handlers, shards, *rest = values
+    names = frozenset(msgspec.json.decode(handlers, type=list[str]))
+    return StoredScope(
+        *(number, identity, slot, scope, version, written, bool(reread), names, shards),
+        leaving=bool(rest[0]),
+        blocks=rest[1],
+    )

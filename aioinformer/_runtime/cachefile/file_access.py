@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
@@ -37,8 +39,11 @@ class FileAccess:
         self.path = path
         self.problem = ""
         """The reason why the file is no longer used; empty while the file is used."""
-        self.identities: set[str] = set()
-        """The scopes that informers of this process read and write."""
+        self.durable_names: WeakKeyDictionary[object, tuple[str, set[str]]] = WeakKeyDictionary()
+        """The family and the durable listeners of each informer of this process."""
+        self._claims: dict[tuple[str, int], frozenset[str]] = {}
+        """The states that informers of this process read and write: identities and slots, with the
+        durable listeners of the informer."""
         self._users = 0
         self._lock = asyncio.Lock()
         self._database: Database | None = None
@@ -78,12 +83,48 @@ class FileAccess:
             self.problem = problem
             log.warning("%s; the informers go on without a cache file", problem)
 
-    async def read_scope(self, identity: str) -> StoredScope | None:
-        """Return the stored state of a scope; ``None`` if there is none that can be read."""
+    def claim(self, owner: object, identity: str, stored: Sequence[StoredScope]) -> int | None:
+        """Return the slot of the state that an informer is to keep of the scope ``identity``, with
+        the informer's durable listeners if the file has one; ``None`` if another informer has such
+        a state.
+        """
+        names = frozenset(self.durable_names[owner][1])
+        taken = {slot: each for (of, slot), each in self._claims.items() if of == identity}
+        if any(each & names for each in taken.values()):
+            return None
+        others = {
+            name
+            for each, (_, found) in self.durable_names.items()
+            if each is not owner
+            for name in found
+        }
+        free = [each for each in stored if each.identity == identity and each.slot not in taken]
+        free.sort(key=lambda each: (not each.handlers & names, bool(each.handlers)))
+        used = {each.slot for each in stored if each.identity == identity} | taken.keys()
+        slot = next(each for each in count() if each not in used)
+        if free and (free[0].handlers & names or not free[0].handlers & others):
+            slot = free[0].slot
+        self._claims[identity, slot] = names
+        return slot
+
+    def release(self, owner: object, slots: Mapping[str, int]) -> None:
+        """End the use of an informer's states, by identity, and of its durable names."""
+        for claimed in slots.items():
+            self._claims.pop(claimed, None)
+        self.durable_names.pop(owner, None)
+
+    async def read_scopes(self, identity: str, family: str) -> list[StoredScope]:
+        """Return the stored states of a scope and of a family; none after a problem."""
         database = self._database
         if database is None:
-            return None
-        return await self._try(lambda: database.read_scope(identity))
+            return []
+        return await self._try(lambda: database.read_scopes(identity, family)) or []
+
+    async def mark_leaving(self, identity: str, slot: int) -> None:
+        """Write that the durable listeners may receive the removal of these objects from now on."""
+        database = self._database
+        if database is not None:
+            await self._try(lambda: database.mark_leaving(identity, slot))
 
     async def read_objects(
         self, scope: StoredScope, resource: Resource, ranges: HashRanges | None = None

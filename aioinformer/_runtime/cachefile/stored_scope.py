@@ -18,6 +18,11 @@ class StoredScope(Struct, frozen=True):
     """The state of one scope in a file."""
 
     number: int
+    identity: str
+    slot: int
+    """Tells apart the states that several informers keep of the same objects."""
+    scope: str
+    """The namespace in an informer of several namespaces; or empty."""
     version: str
     """The resourceVersion that the objects are the state of."""
     written: float
@@ -28,6 +33,10 @@ class StoredScope(Struct, frozen=True):
     """The durable listeners that have handled this state."""
     shards: str = ""
     """The shards of a group whose state this is, as ``format_shards`` writes them; or empty."""
+    leaving: bool = False
+    """True if the durable listeners may have received the removal of these objects."""
+    blocks: int = 0
+    """The digest of the blocks with the objects."""
 
 
 class ShardsWrite(Struct, frozen=True):
@@ -49,3 +58,8 @@ class ScopeWrite(Struct, frozen=True):
     handlers: Sequence[str]
     changes: Changes
     shards: ShardsWrite | None = None
+    slot: int = 0
+    family: str = ""
+    """The identity of an informer of several namespaces, without the namespace; or empty."""
+    scope: str = ""
+    leaving: bool = False

@@ -31,6 +31,9 @@ class DurablePosition:
         """True if the closed listener had handled everything that it had received."""
         self.on_closing: Callable[[], None] | None = None
         """Called when the listener is about to be closed."""
+        self.begun: bool = since == "everything"
+        """True if the first state of a scope is delivered. A listener that begins now has begun
+        when the first state of its informer is complete, in this run or an earlier one."""
         self._since = since
 
     def skips_first_state(self, scope: str, *, restored: bool) -> bool:
@@ -40,7 +43,7 @@ class DurablePosition:
             scope: the name of the scope; empty for the only one.
             restored: True if the state comes from the file.
         """
-        return (restored and scope in self.known_scopes) or self._since == "now"
+        return (restored and scope in self.known_scopes) or not self.begun
 
     def close(self, *, idle: bool) -> None:
         """Record that the listener is about to be closed.

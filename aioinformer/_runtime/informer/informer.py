@@ -415,7 +415,7 @@ class SharedInformer(Generic[T]):
         self, *, contents: bool = True, repair: bool = False, timeout: float | None = None
     ) -> Verification:
         """Compare the cache with a full list of exactly the version that the cache shows now. The
-        result is true if there is no difference.
+        result is true if there is no difference. A namespace that leaves meanwhile is left out.
 
         Args:
             contents: True to compare the content of objects, too, which a server can change without

@@ -138,22 +138,29 @@ class InformerPipeline(Generic[T]):
     def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
         if options.cache is None:
             return None
+        from aioinformer._core.cachefile.identity import scope_identity
         from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
+        source, family = self._source, ""
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),
             "shard": _describe_shard(options.shard),
-            "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
+            "scopes": "several" if isinstance(source, ScopedSource) else "one",
+            "version": options.cache.version,
         }
+        if isinstance(source, ScopedSource):
+            selectors = {**selection, "selectors": source.selectors}
+            family = scope_identity(source.resource, selectors, shape.transform)
         return Checkpointer(
             self.name,
             options.cache,
             self.indexer,
             selection=selection,
             transform=shape.transform,
-            refusal=options.cache.refusal(self._source.resource, shape),
+            refusal=options.cache.refusal(source.resource, shape),
             group=group_of(options.shard),
+            family=family,
         )
 
     def _make_status(self) -> InformerStatus:
@@ -323,18 +330,16 @@ class InformerPipeline(Generic[T]):
             raise NotSynced("there is nothing to verify before the initial list is complete")
         results = [
             await verify(
-                part.source,
-                part.indexer,
+                part,
                 self.pump.waiters,
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
-                ranges=part.ranges,
                 repair=self._queue.correct if repair else None,
             )
             for part in self._reflectors.parts()
         ]
-        result = Verification.merge(results)
+        result = Verification.merge([each for each in results if each is not None])
         self.reporter.status.record_comparison(len(result.differences), result.repaired)
         return result
 
@@ -346,6 +351,7 @@ class InformerPipeline(Generic[T]):
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         own_loop()  # raises under another library than asyncio
         self._on_fatal, self._task_group.on_fatal = on_fatal, self._record_fatal
+        self.status.started = True
         failure: BaseException | None = None
         reporter = self.reporter
         reporter.metrics.informer_started(reporter.label, self.status.levels)

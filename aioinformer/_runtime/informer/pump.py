@@ -61,6 +61,10 @@ class ChangeObserver(Protocol):
         """Receive the changes of a state that was installed; ``kind`` is without its objects."""
         ...
 
+    async def prepare_removal(self, scope: str) -> None:
+        """Prepare for the removal of a namespace, which is delivered afterwards."""
+        ...
+
 
 class Pump:
     """Drains one queue into one cache, and distributes the events to the listeners."""
@@ -320,6 +324,8 @@ class Pump:
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
+        if self.observer is not None and kind.reason == "scope_removed" and kind.is_whole:
+            await self.observer.prepare_removal(scope or "")
         initial = replacement.initial
         batches = replacement.commit().chunks
         self._cached_batches = None
@@ -363,6 +369,8 @@ class Pump:
             if position is not None and initial:
                 skips = position.skips_first_state(scope or "", restored=kind.restored)
                 own = () if skips else batches
+            if position is not None:
+                position.begun = position.begun or first
             listener.put_relist(own, at, initial=first, scope=scope)
         if first:
             self.synced.set()

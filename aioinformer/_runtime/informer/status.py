@@ -38,6 +38,8 @@ class InformerStatus:
         checkpointer: Checkpointer | None,
     ) -> None:
         self.registrations: Callable[[], tuple[Registration, ...]] = tuple
+        self.started = False
+        """True once the informer runs. Its reflectors may wait for a file or for shards first."""
         self._checkpointer = checkpointer
         self._reporter = reporter
         self._queue = queue
@@ -46,7 +48,9 @@ class InformerStatus:
         self._reflectors = reflectors
 
     def health(self) -> Health:
-        from aioinformer._runtime.reporting.health import Health  # when a program first reads it
+        from dataclasses import replace  # when a program first reads it
+
+        from aioinformer._runtime.reporting.health import Health
 
         status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
         blocking = [each for each in self.registrations() if each.blocking_calls]
@@ -73,7 +77,10 @@ class InformerStatus:
             restored=None if self._checkpointer is None else self._checkpointer.restored,
             cache_problem="" if self._checkpointer is None else self._checkpointer.problem,
         )
-        return self._reflectors.summarize(health)
+        health = self._reflectors.summarize(health)
+        return (
+            replace(health, state="listing") if self.started and health.state == "new" else health
+        )
 
     def describe(self) -> str:
         """Return the health in one line, for errors."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.verification import Comparison, Verification
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Converter
@@ -24,6 +23,7 @@ from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_namespace
+from aioinformer._runtime.scopes.reflectors import ScopePart
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import Expired, FetchError, NotSynced, ProtocolError
 
@@ -40,36 +40,31 @@ class ServerForm:
 
 
 async def verify(
-    source: ListerWatcher,
-    indexer: Indexer,
+    part: ScopePart,
     waiters: CacheWaiters,
     *,
     contents: bool,
     managed_fields: bool,
     converter: Converter | None = None,
-    ranges: HashRanges | None = None,
     repair: Callable[[Sequence[Correction]], None] | None = None,
-) -> Verification:
-    """Compare the objects of ``indexer`` with those of ``source``; ``repair`` queues corrections.
+) -> Verification | None:
+    """Compare the cache of one scope with its source; ``repair`` queues corrections.
 
-    If the server has discarded the cache's version, the next version that the cache reaches is
-    compared. For a quiet resource that can take until the next bookmark, a minute. Raises
-    ``NotSynced``, ``FetchError``, or ``NotRunning`` if the informer ends meanwhile.
+    Return ``None`` if the scope leaves the informer before the end. If the server has discarded the
+    cache's version, the next version that the cache reaches is compared. For a quiet resource that
+    can take until the next bookmark, a minute. Raises ``NotSynced``, ``FetchError``, or
+    ``NotRunning`` if the informer ends meanwhile.
     """
-    guard = RepairGuard()
+    guard, indexer = RepairGuard(), part.indexer
     if repair is not None:
         indexer.guards.append(guard)
     collects = None if repair is None else guard
     try:
-        comparison = await _compare(
-            source,
-            indexer,
-            waiters,
-            ServerForm(managed_fields, converter, ranges),
-            collects,
-            contents,
-        )
-        result = await _finish(comparison)
+        form = ServerForm(managed_fields, converter, part.ranges)
+        comparison = await _compare(part, waiters, form, collects, contents)
+        result = None if comparison is None else await _finish(comparison)
+        if comparison is None or result is None or part.has_left():
+            return None
         if repair is None or not comparison.corrections:
             return result
         guard.pending = len(comparison.corrections)
@@ -82,18 +77,20 @@ async def verify(
 
 
 async def _compare(
-    source: ListerWatcher,
-    indexer: Indexer,
+    part: ScopePart,
     waiters: CacheWaiters,
     form: ServerForm,
     guard: RepairGuard | None,
     contents: bool,
-) -> Comparison:
-    """Return a comparison that has all of the server's objects."""
+) -> Comparison | None:
+    """Return a comparison that has all of the server's objects; ``None`` if the scope has left."""
+    indexer = part.indexer
     for attempt in range(1, MAX_ATTEMPTS + 1):
         if guard is not None:
             guard.removed.clear()
             guard.valid = True
+        if part.has_left():
+            return None
         state = indexer.state
         if not state.synced:
             raise NotSynced("there is nothing to verify before the initial list is complete")
@@ -102,19 +99,23 @@ async def _compare(
             state.objects.copy(), version, rejected=rejected, contents=contents, guard=guard
         )
         try:
-            await _add_server_objects(source, comparison, form)
+            await _add_server_objects(part.source, comparison, form)
         except FetchError as error:
+            if part.has_left():  # with its permission, or as a namespace that was deleted
+                return None
             if not isinstance(error, Expired) or attempt == MAX_ATTEMPTS:
                 discard_input(error)  # its frames hold parts of the list
                 raise
-            await _wait_for_new_version(indexer, waiters, version)
+            await _wait_for_new_version(part, waiters, version)
         else:
             return comparison
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _wait_for_new_version(indexer: Indexer, waiters: CacheWaiters, version: str) -> None:
-    await waiters.wait_until(lambda: indexer.state.resource_version != version)
+async def _wait_for_new_version(part: ScopePart, waiters: CacheWaiters, version: str) -> None:
+    await waiters.wait_until(
+        lambda: part.has_left() or part.indexer.state.resource_version != version
+    )
 
 
 async def _finish(comparison: Comparison) -> Verification:

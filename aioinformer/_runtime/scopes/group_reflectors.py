@@ -124,7 +124,10 @@ class GroupReflectors:
         return self.scopes.fresh
 
     def parts(self) -> Sequence[ScopePart]:
-        return self.scopes.parts() if self.shards.held else ()
+        if not self.shards.held:
+            return ()
+        # A scope whose first shards are being read has no version yet.
+        return [each for each in self.scopes.parts() if each.indexer.state.resource_version]
 
     def find(self, namespace: str) -> Reflector | None:
         return self.scopes.find(namespace)

@@ -33,10 +33,14 @@ class ScopePart(Struct, frozen=True, eq=False):
     source: ListerWatcher
     indexer: Indexer
     ranges: HashRanges | None
+    has_left: Callable[[], bool] = bool
+    """Returns True if the informer doesn't read the scope any more."""
 
     @classmethod
-    def of(cls, reflector: Reflector, indexer: Indexer) -> ScopePart:
-        return cls(reflector.source, indexer, reflector.ranges)
+    def of(
+        cls, reflector: Reflector, indexer: Indexer, has_left: Callable[[], bool] = bool
+    ) -> ScopePart:
+        return cls(reflector.source, indexer, reflector.ranges, has_left)
 
 
 class Reflectors(Protocol):

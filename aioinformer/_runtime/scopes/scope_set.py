@@ -214,16 +214,17 @@ class ScopeSet:
         return max(known) if known and len(known) == len(proofs) else None
 
     def parts(self) -> Sequence[ScopePart]:
-        parts = [
-            (reader.reflector, self._indexer.part(name))
+        return [
+            ScopePart.of(reader.reflector, part, partial(self._has_left, name, reader))
             for name, reader in self._readers.items()
             if reader.reflector is not None
+            and (part := self._indexer.part(name)) is not None
+            and not self._indexer.is_removing(name)
+            and part.state.synced
         ]
-        return [
-            ScopePart.of(reflector, part)
-            for reflector, part in parts
-            if part is not None and part.state.synced
-        ]
+
+    def _has_left(self, namespace: str, reader: _ScopeReader) -> bool:
+        return self._readers.get(namespace) is not reader
 
     def find(self, namespace: str) -> Reflector | None:
         reader = self._readers.get(namespace)

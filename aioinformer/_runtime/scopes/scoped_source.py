@@ -48,6 +48,12 @@ class ScopedSource(Struct, frozen=True):
     """The selectors of namespaces that are added without any."""
 
     @property
+    def selectors(self) -> str:
+        """The selectors of a namespace that has none of its own, as text."""
+        default = self.default
+        return "" if default is None else f"{default.label_selector};{default.field_selector}"
+
+    @property
     def scope_selectors(self) -> tuple[tuple[str, str], ...]:
         """The label selector and the field selector of each scope."""
         scopes = [*self.scopes.values(), *([] if self.default is None else [self.default])]

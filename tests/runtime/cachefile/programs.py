@@ -107,13 +107,16 @@ def pods_are_stored(cluster: Cluster, path: Path, *namespaces: str) -> bool:
     return all(pod["metadata"]["uid"].encode() in content for pod in pods)
 
 
-def crash_file(random: Random, path: Path, crashed: Path) -> None:
-    """Copy a file as a crash leaves it: with the beginning of what its write-ahead log had."""
+def crash_file(random: Random, path: Path, crashed: Path, *, cut: bool | None = None) -> None:
+    """Copy a file as a crash leaves it: with the beginning of what its write-ahead log had.
+
+    ``cut`` is whether the log lost its end, as after a loss of power; by default at random.
+    """
     if not path.exists():
         return
     shutil.copyfile(path, crashed)
     log = path.with_name(f"{path.name}-wal")
     kept = log.read_bytes() if log.exists() else b""
-    cut = random.random() < 0.5
+    cut = random.random() < 0.5 if cut is None else cut
     crashed_log = crashed.with_name(f"{crashed.name}-wal")
     crashed_log.write_bytes(kept[: random.randrange(len(kept) + 1)] if cut else kept)

@@ -33,6 +33,10 @@ def content(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def put_content(path: Path, damaged: bytes) -> None:
+    path.write_bytes(damaged)
+
+
 def contains(path: Path, part: bytes) -> bool:
     return path.exists() and part in content(path)
 
@@ -304,6 +308,25 @@ async def test_a_file_is_used_by_one_process_at_a_time(
         assert second.requests.verbs == ["watchlist"]
         assert first.pods.health.cache_problem == ""
     assert len([each for each in caplog.records if "is used by another" in each.message]) == 1
+
+
+@pytest.mark.parametrize("durable", [None, "audit"])
+async def test_a_damaged_block_is_read_from_the_server_with_a_warning(
+    path: Path, caplog: pytest.LogCaptureFixture, durable: str | None
+) -> None:
+    cluster = cluster_with_pods("first", "other")
+    async with running(cluster, path, durable=durable):
+        await until(lambda: pods_are_stored(cluster, path, "default"))
+    damaged = content(path).replace(b"first", b"fjrst")
+    assert damaged != content(path)
+    put_content(path, damaged)
+    async with running(cluster, path, durable=durable) as warm:
+        assert names(warm.pods.lister.list()) == ["first", "other"]
+        assert "is corrupt" in warm.pods.health.cache_problem
+        await until(lambda: sorted(warm.heard) == ["= first", "= other"])
+    assert content(path) == damaged
+    [warning] = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert "; remove it; the informers go on without a cache file" in warning.message
 
 
 @pytest.mark.parametrize("options", [{"cache": "pods.db"}, {"cache": Path("pods.db")}])

@@ -31,9 +31,9 @@ def open_database(path: Path) -> Database:
 
 def read(database: Database, scope: str = "pods") -> tuple[str, State]:
     """Return the version and the objects of a scope."""
-    stored = database.read_scope(scope)
-    if stored is None:
+    if not (scopes := database.read_scopes(scope)):
         return "", {}
+    [stored] = scopes
     found = [obj for batch in database.read_objects(stored, PODS, 3) for obj in batch]
     assert len({obj.key for obj in found}) == len(found)
     return stored.version, {obj.key: obj for obj in found}
@@ -54,8 +54,7 @@ def test_a_written_state_is_read_in_another_process(tmp_path: Path) -> None:
     again = open_database(path)
     assert read(again) == ("4", {a.key: pod("a", rv="4")})
     assert read(again, "others") == ("9", {b.key: b})
-    stored = again.read_scope("pods")
-    assert stored is not None
+    [stored] = again.read_scopes("pods")
     assert (stored.handlers, stored.reread) == (frozenset({"audit"}), False)
     write(again, "", {})
     assert read(again) == ("", {})
@@ -206,6 +205,57 @@ def test_a_block_that_can_t_be_decompressed_is_corrupt(tmp_path: Path) -> None:
     with pytest.raises(CacheFileProblem, match="is corrupt"):
         read(database)
     database.close()
+
+
+@pytest.mark.parametrize("flips", [300, pytest.param(5000, marks=pytest.mark.simulation)])
+def test_no_state_is_read_of_a_file_with_a_flipped_bit(tmp_path: Path, flips: int) -> None:
+    """The state is as it was written, is reported as damaged, or isn't found, so that a list is
+    sent. Several writes make several blocks, with outdated and removed objects.
+    """
+    random, path = Random(5), tmp_path / "cache.db"
+    database = open_database(path)
+    state: State = {}
+    for version in range(1, 9):
+        _, changes = random_changes(random, state, 100 * version)
+        write(database, str(version), changes)
+    database.close()
+    content = path.read_bytes()
+    used = [at for at in range(len(content)) if content[at]] or [0]
+    damaged = 0
+    for _ in range(flips):
+        at = random.choice(used) if random.random() < 0.8 else random.randrange(len(content))
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << random.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            with closing(open_database(path)) as database:
+                found = read(database)
+                assert found in [("8", state), ("", {})], f"byte {at} of {len(content)}"
+        except CacheFileProblem:
+            damaged += 1
+    assert damaged > flips / 4
+
+
+def test_a_block_that_is_missing_or_has_another_place_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    for damage in (
+        "DELETE FROM blocks WHERE id = 1",
+        "UPDATE blocks SET id = 5 WHERE id = 1",
+        "UPDATE blocks SET scope = 7 WHERE id = 2",
+        "UPDATE scopes SET version = '7'",
+        "UPDATE scopes SET id = 7",
+    ):
+        database = open_database(path)
+        for name in ("a", "b"):
+            write(database, name, {(obj := pod(name)).key: obj})
+        database.close()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(damage)
+        database = open_database(path)
+        with pytest.raises(CacheFileProblem, match="is corrupt"):
+            read(database)
+        database.close()
+        path.unlink()
 
 
 def test_a_full_disk_keeps_the_earlier_state(tmp_path: Path) -> None:

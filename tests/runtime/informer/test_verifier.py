@@ -9,6 +9,7 @@ from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._runtime.informer.verifier import verify
 from aioinformer._runtime.informer.waiters import CacheWaiters
+from aioinformer._runtime.scopes.reflectors import ScopePart
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.informers import cluster_with_pods
 from tests.runtime.scripted_source import PODS, pod
@@ -33,6 +34,10 @@ def holding(objects: list[KubeObject], version: int) -> Indexer:
     return indexer
 
 
+def part_of(cluster: Cluster, indexer: Indexer) -> ScopePart:
+    return ScopePart(ClusterSource(cluster).lister_watcher(PODS), indexer, None)
+
+
 @pytest.mark.client_go(48)
 async def test_each_kind_of_difference_is_found() -> None:
     cluster = cluster_with_pods("a", "b", "c", "d")
@@ -44,11 +49,12 @@ async def test_each_kind_of_difference_is_found() -> None:
         pod("e", 1),
     ]
     indexer = holding(wrong, cluster.resource_version)
-    source, waits = ClusterSource(cluster).lister_watcher(PODS), CacheWaiters(indexer, "pods")
-    found = {
-        contents: await verify(source, indexer, waits, contents=contents, managed_fields=False)
+    part, waits = part_of(cluster, indexer), CacheWaiters(indexer, "pods")
+    results = {
+        contents: await verify(part, waits, contents=contents, managed_fields=False)
         for contents in (False, True)
     }
+    found = {contents: result for contents, result in results.items() if result is not None}
 
     shallow = {"a": "missing", "c": "version", "d": "uid", "e": "surplus"}
     assert {key.name: how for key, how in found[False].differences.items()} == shallow
@@ -62,7 +68,7 @@ async def test_a_verification_compares_the_server_state_at_the_version_of_the_ca
     cluster.create("pods", {"metadata": {"name": "c"}})
     cluster.delete("pods", "a")
 
-    source, waits = ClusterSource(cluster).lister_watcher(PODS), CacheWaiters(indexer, "pods")
-    found = await verify(source, indexer, waits, contents=True, managed_fields=False)
+    part, waits = part_of(cluster, indexer), CacheWaiters(indexer, "pods")
+    found = await verify(part, waits, contents=True, managed_fields=False)
     assert found
     assert found.objects == 2

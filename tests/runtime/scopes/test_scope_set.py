@@ -107,6 +107,36 @@ async def test_the_namespaces_are_one_cache_with_requests_of_their_own() -> None
         assert await pods.verify(contents=True)
 
 
+@pytest.mark.parametrize("repair", [False, True])
+@pytest.mark.parametrize("returns", [False, True])
+async def test_a_verification_leaves_out_namespaces_that_leave_meanwhile(
+    *, repair: bool, returns: bool
+) -> None:
+    source = RefusingSource(Cluster(), refused=set())
+    put(source.cluster, "a/x", "b/x", "c/x")
+    async with reading(source, namespaces=["a", "b", "c"]) as (informers, pods):
+        await informers.wait_synced(30)
+        for turns in range(40):
+            verifying = asyncio.create_task(pods.verify(repair=repair, timeout=10))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            pods.remove_namespace("b")
+            if turns % 2:
+                source.refused.add("b")  # as where the permission goes with the namespace
+            if returns:
+                pods.add_namespace("b")
+            found = await verifying
+            assert found, str(found)
+            assert found.objects in (2, 3)
+            source.refused.clear()
+            if not returns:
+                pods.add_namespace("b")
+            await wait_until(lambda: cached(pods) == ["a/x", "b/x", "c/x"])
+        for namespace in "abc":
+            pods.remove_namespace(namespace)
+        assert await pods.verify(), "there is nothing to compare"
+
+
 async def test_every_namespace_may_have_its_own_selector() -> None:
     cluster = Cluster()
     put(cluster, "a/shop", "b/shop", "c/shop")
