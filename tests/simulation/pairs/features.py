@@ -237,7 +237,6 @@ FAILING = _pairs(
         ("group", "verify"): "16: the server is blamed for shards that leave",
         ("cache file", "finalizer"): "7: the controller doesn't start",
         ("cache file", "operator"): "7: the controller doesn't start",
-        ("group", "misfits"): "a rejected object stays listed when its shard has left",
         ("convert", "misfits"): "15: deletions are lost; 1; 6",
         ("transform", "finalizer"): "14: other conditions are lost; 5, for dropped objects",
         ("metadata only", "finalizer"): "14: other conditions are lost",

@@ -50,10 +50,13 @@ def test_pairs_of_features_keep_the_promises_in_many_histories(first: int) -> No
 @pytest.mark.parametrize(
     "pair",
     [
-        pytest.param(pair, marks=pytest.mark.xfail(reason=reason, raises=SimulationFailed))
+        pytest.param(
+            pair,
+            marks=pytest.mark.xfail(reason=reason, raises=SimulationFailed, strict=True),
+            id=" and ".join(sorted(pair)),
+        )
         for pair, reason in FAILING.items()
     ],
-    ids=" and ".join,
 )
 def test_a_pair_with_a_known_fault_keeps_the_promises(pair: Pair) -> None:
     hold_with(closure(pair), range(TRIES), attempts=0)
