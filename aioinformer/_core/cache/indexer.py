@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer._core.cache.comparison import (
     append_change,
@@ -59,6 +59,16 @@ if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.ranges import HashRanges
 
 
+class Rejection(NamedTuple):
+    uid: str
+    """Of the rejected object, which may not be cached."""
+    error: Exception
+
+
+def _errors_of(rejections: Mapping[ObjectKey, Rejection]) -> Mapping[ObjectKey, Exception]:
+    return {key: each.error for key, each in rejections.items()}
+
+
 class Indexer:
     """Holds the state of the cache and applies changes to it."""
 
@@ -80,8 +90,8 @@ class Indexer:
         self.view = view
         self.state = CacheState()
         """The current state. A reader picks it up once for each read."""
-        self.rejected: dict[ObjectKey, Exception] = {}
-        """Errors by key of objects whose newest version was rejected. The previous one stays."""
+        self.rejections: dict[ObjectKey, Rejection] = {}
+        """By key of objects whose newest version was rejected. The previous one stays."""
         self._staged: CacheState | None = None
         self.extended_to = ""
         """The newest version of the state of shards that were gained since the last whole state, or
@@ -149,8 +159,12 @@ class Indexer:
         return known is None
 
     def __contains__(self, key: object) -> bool:
-        # The deletion of an object that was always rejected matters, too: it clears ``rejected``.
-        return key in self.state.objects or key in self.rejected
+        # The deletion of an object that was always rejected matters, too: it clears ``rejections``.
+        return key in self.state.objects or key in self.rejections
+
+    @property
+    def rejected(self) -> Mapping[ObjectKey, Exception]:
+        return _errors_of(self.rejections)
 
     def rejection(self, key: ObjectKey) -> Exception | None:
         """Return the error of the newest version of this key, if that was rejected."""
@@ -183,7 +197,7 @@ class Indexer:
             return self._exclude(old, obj, events)
         comparison = DIFFERENT if old is None else compare_identity(old, obj)
         if comparison == SAME_VERSION and old is not None and is_same_content(old, obj):
-            self.rejected.pop(obj.key, None)
+            self.rejections.pop(obj.key, None)
             return None
         if comparison == DIFFERENT and old is not None and self._is_predecessor(obj, old):
             return None
@@ -191,8 +205,8 @@ class Indexer:
             state.put(obj, old)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             return self._exclude(old, ExcludedObject.of(obj, error), events)
-        if self.rejected:
-            self.rejected.pop(obj.key, None)
+        if self.rejections:
+            self.rejections.pop(obj.key, None)
         if old is None:
             events.append(Added(obj))
         elif comparison != DIFFERENT:  # as in ``append_change``, without a second comparison
@@ -216,16 +230,16 @@ class Indexer:
         """Remove ``old`` if it can't stay beside ``obj``. Return the error of ``obj``."""
         self._record_removal(obj.key)
         if obj.error is None:
-            self.rejected.pop(obj.key, None)
+            self.rejections.pop(obj.key, None)
         else:
-            self.rejected[obj.key] = obj.error
+            self.rejections[obj.key] = Rejection(obj.uid, obj.error)
         if old is not None and (reason := removal_reason(old, obj)) is not None:
             self.state.remove(old)
             events.append(Deleted(old, reason))
         return obj.error
 
     def _delete(self, old: KubeObject | None, obj: KubeObject, events: list[Event]) -> None:
-        was_rejected = self.rejected.pop(obj.key, None) is not None
+        was_rejected = self.rejections.pop(obj.key, None) is not None
         self._record_removal(obj.key)
         if old is None:
             return
@@ -292,9 +306,9 @@ class Indexer:
         staged = self._staged = self.state.empty_copy()
         return StagedReplacement(self, replaced, staged)
 
-    def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
+    def install(self, state: CacheState, rejections: dict[ObjectKey, Rejection]) -> None:
         """Make ``state`` the current state."""
-        self.state, self.rejected, self._staged = state, rejected, None
+        self.state, self.rejections, self._staged = state, rejections, None
         for guard in self.guards:
             guard.valid = False
 
@@ -322,7 +336,7 @@ class StagedReplacement:
             staged.resource_version, staged.synced = old.resource_version, old.synced
         self._changes = ChunkedList[Event]()
         self._deletions = ChunkedList[Event]()
-        self._rejected: dict[ObjectKey, Exception] = {}
+        self._rejections: dict[ObjectKey, Rejection] = {}
         self._repeated: dict[ObjectKey, int] = {}
         """By key that the list repeats: the changes before its last item, which are discarded."""
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
@@ -332,7 +346,7 @@ class StagedReplacement:
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
         """The errors by key; only the first one has its traceback."""
-        return self._rejected
+        return _errors_of(self._rejections)
 
     def step(self, n: int) -> bool:
         """Handle about ``n`` objects, or a part of these; return True if that was all."""
@@ -340,7 +354,7 @@ class StagedReplacement:
 
     def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step. Return the deletions, then the rest in list order."""
-        self._indexer.install(self._new, self._rejected)
+        self._indexer.install(self._new, self._rejections)
         if self._replaced.retained is None:
             replaced = self._replaced
             self._indexer.extended_to = replaced.resource_version if replaced.extends else ""
@@ -378,8 +392,11 @@ class StagedReplacement:
             else:
                 self._deletions.append(Deleted(obj, self._replaced.reason))
             yield
-        old, new, errors = self._old.objects, self._new.objects, self._indexer.rejected
-        self._rejected = {key: errors[key] for key in errors if key in new or key not in old}
+        self._rejections = {
+            key: each
+            for key, each in self._indexer.rejections.items()
+            if ranges is None or ranges.has(each.uid, key.namespace)
+        }
 
     def _is_gained(self, obj: KubeObject) -> bool:
         gained = self._replaced.gained
@@ -387,7 +404,7 @@ class StagedReplacement:
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
-        if staged is not None or (self._rejected and obj.key in self._rejected):
+        if staged is not None or (self._rejections and obj.key in self._rejections):
             self._discard_earlier(obj.key)
         old = self._old.objects.get(obj.key)
         if type(obj) is ExcludedObject:
@@ -413,14 +430,15 @@ class StagedReplacement:
     ) -> None:
         reason = None if old is None else removal_reason(old, obj)
         if obj.error is not None:
-            self._reject(obj.key, obj.error)
+            self._reject(obj.key, obj.uid, obj.error)
         if reason is not None:
             self._removal_reasons[obj.key] = reason
         self._retain(old if reason is None else None, staged)
 
-    def _reject(self, key: ObjectKey, error: Exception) -> None:
+    def _reject(self, key: ObjectKey, uid: str, error: Exception) -> None:
         # The frames of a traceback keep removed objects alive, so only the first one is kept.
-        self._rejected[key] = without_traceback(error) if self._rejected else error
+        kept = without_traceback(error) if self._rejections else error
+        self._rejections[key] = Rejection(uid, kept)
 
     def _retain(self, old: KubeObject | None, staged: KubeObject | None) -> None:
         """Keep the cached object in the place of an earlier item of the list with its key."""
@@ -432,7 +450,7 @@ class StagedReplacement:
     def _discard_earlier(self, key: ObjectKey) -> None:
         """Discard an earlier item of the same key; the last one of a list counts."""
         self._repeated[key] = len(self._changes)
-        self._rejected.pop(key, None)
+        self._rejections.pop(key, None)
 
     def _discard_repeated(self) -> Iterator[None]:
         """Discard all changes of earlier items in one pass; a pass for each would be quadratic."""

@@ -97,6 +97,21 @@ def test_the_rejection_of_an_object_is_removed_with_its_shard() -> None:
     assert indexer.state.objects == {}
 
 
+@given(OBJECTS, SHARDS, KEYS)
+def test_the_rejection_of_an_object_that_was_never_cached_is_removed_with_its_shard(
+    chosen: dict[tuple[str, int], int], shards: frozenset[int], by: ShardKey
+) -> None:
+    def fail(_: KubeObject) -> list[str]:
+        raise ValueError("no")
+
+    ranges, indexer, objects = HashRanges.of(shards, 8, by), Indexer({"broken": fail}), pods(chosen)
+    commit(indexer.replace(Replaced(objects, "7")), 8)
+    assert indexer.rejected.keys() == {obj.key for obj in objects}
+    commit(indexer.replace(Replaced((), "", "scope_removed", retained=ranges)), 8)
+    kept = {obj.key for obj in objects if ranges.has(obj.uid, obj.key.namespace)}
+    assert indexer.rejected.keys() == kept
+
+
 @given(OBJECTS, OBJECTS, SHARDS, st.integers(1, 7))
 def test_the_state_of_gained_shards_leaves_the_other_objects_as_they_are(
     before: dict[tuple[str, int], int],

@@ -1,0 +1,75 @@
+"""Each feature with each other one in histories of faults: 24 here, 2,000 under ``simulation``.
+
+The table of pairs in the guide to contributing says how many histories each pair has.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.testing.simulation import SimulationFailed
+from tests.simulation.pairs.features import (
+    EXCLUDED,
+    FAILING,
+    FEATURES,
+    Pair,
+    all_pairs,
+    closure,
+    drawn_pairs,
+    faults_of,
+    selections,
+)
+from tests.simulation.pairs.history import hold_with
+from tests.simulation.pairs.table import FEW, HISTORIES, PAGE, drawn, render
+
+BLOCK = 50
+"""Histories in one test of the mark."""
+LEAST = 200
+"""Histories of each pair."""
+TRIES = 200
+"""Histories in one of which a pair that fails must fail."""
+
+
+def hold_in(seeds: range) -> None:
+    for seed in seeds:
+        hold_with(selections(HISTORIES)[seed], [seed])
+
+
+@pytest.mark.parametrize("first", range(0, FEW, 6))
+def test_pairs_of_features_keep_the_promises_in_a_few_histories(first: int) -> None:
+    hold_in(range(first, first + 6))
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("first", range(0, HISTORIES, BLOCK))
+def test_pairs_of_features_keep_the_promises_in_many_histories(first: int) -> None:
+    hold_in(range(first, first + BLOCK))
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(
+            pair,
+            marks=pytest.mark.xfail(reason=reason, raises=SimulationFailed, strict=True),
+            id=" and ".join(sorted(pair)),
+        )
+        for pair, reason in FAILING.items()
+    ],
+)
+def test_a_pair_with_a_known_fault_keeps_the_promises(pair: Pair) -> None:
+    hold_with(closure(pair), range(TRIES), attempts=0)
+
+
+def test_each_pair_is_drawn_often_or_has_a_reason() -> None:
+    times, few = drawn(HISTORIES), drawn(FEW)
+    assert times.keys() == set(drawn_pairs())
+    assert min(times.values()) >= LEAST
+    assert len(few) >= 0.9 * len(times)
+    assert all(faults_of(pair) for pair in set(all_pairs()) - times.keys())
+    assert {name for pair in (*EXCLUDED, *FAILING) for name in pair} <= FEATURES.keys()
+
+
+def test_the_guide_has_the_table_of_pairs() -> None:
+    assert render() in PAGE.read_text(), "write it: python -m tests.simulation.pairs"
