@@ -5,7 +5,7 @@ holds, and the newest one. So events of one object are merged:
 
     added, then updated       added with the newer state
     updated, then updated     updated from the first old state to the last new state
-    updated, then deleted     deleted
+    updated, then deleted     deleted, with the first old state as the one that the listener holds
     added, then deleted       nothing
     deleted, then added       both, since the uids may differ: they are never merged into one update
 
@@ -54,6 +54,8 @@ class PendingChange(Struct, gc=False):
     def merge(self, event: Event) -> None:
         latest = self.latest
         if isinstance(event, Deleted):
+            if isinstance(latest, Updated):  # the listener holds the state before it
+                event = Deleted(event.obj, event.reason, latest.old)
             first = self.deletion
             if not isinstance(latest, Added) or (first and first.obj.uid == event.obj.uid):
                 # The later deletion replaces the first: an object that stopped passing the filter,

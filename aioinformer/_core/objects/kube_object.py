@@ -397,7 +397,8 @@ class Deleted(Struct, Generic[T_co], frozen=True, eq=False, gc=False):
     """An object that is no longer cached, or no longer passes the listener's filter."""
 
     obj: T_co
-    """The last known state."""
+    """The last known state. With ``convert=``, the last one that could be converted; if there is
+    none, reading it raises the ``ModelMismatch``, and ``key`` says what was deleted."""
     reason: DeleteReason = "deleted"
     _cached: T_co | None = None
     """The cached state, if the server sent another one with the deletion, for filters: a listener

@@ -356,6 +356,29 @@ async def test_a_deletion_is_delivered_with_the_last_state_that_could_be_convert
             _ = last.obj
 
 
+async def test_a_merged_deletion_has_the_last_state_that_could_be_converted() -> None:
+    cluster = cluster_with_pods("a", "b")
+    texts = shaped(cluster, Shape.of(convert=value))
+    received, go_on = list[Event[str]](), asyncio.Event()
+
+    async def slow(event: Event[str]) -> None:
+        received.append(event)
+        if event.key.name == "b":
+            await go_on.wait()
+
+    texts.add_handler(slow, limit=1)
+    async with running_informer(texts):
+        await wait_until(lambda: len(received) == 2)
+        label_pod(cluster, "b", "x")
+        label_pod(cluster, "a", "bad")
+        cluster.delete("pods", "a")
+        await texts.wait_until("default/a", lambda text: text is None, timeout=5)
+        go_on.set()
+        await wait_until(lambda: len(received) == 4)
+
+    assert received[-1] == Deleted("a=none")
+
+
 async def test_a_deletion_is_delivered_although_its_last_state_can_not_be_converted() -> None:
     last = body("a", 5).replace('"metadata":{', '"metadata":{"labels":{"value":"bad"},')
     source = scripted_lister_watcher(
