@@ -35,6 +35,7 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
+    RenewsCredentials,
     SharesAnswers,
     SharesListSlots,
     SupportsDiscovery,
@@ -241,12 +242,18 @@ class Reflector:
             request = step.request
 
     async def _wait(self, step: ScheduledRequest) -> None:
-        """Wait before the next request. An answer to another informer may end the wait."""
-        if step.until_answer and isinstance(self._source, SharesAnswers):
-            if await self._source.wait_for_answer(step.delay, success=step.until_success):
-                await asyncio.sleep(self._state.end_wait(asyncio.get_running_loop().time()))
+        """Wait before the next request. An answer to another informer, or other credentials, may
+        end the wait.
+        """
+        source, ended = self._source, False
+        if step.until_answer and isinstance(source, SharesAnswers):
+            ended = await source.wait_for_answer(step.delay, success=step.until_success)
+        elif step.until_credentials and isinstance(source, RenewsCredentials):
+            ended = await source.wait_for_credentials(step.delay)
         else:
             await asyncio.sleep(step.delay)
+        if ended:
+            await asyncio.sleep(self._state.end_wait(asyncio.get_running_loop().time()))
 
     async def _attempt(self, request: AnyRequest) -> RequestEnd:
         self._opened = False
