@@ -13,3 +13,9 @@ def error_text(error: BaseException) -> str:
 
 def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error_text(error)}"
+
+
+def cut_watches_text(seconds: float) -> str:
+    """Return what to do if each watch is cut after ``seconds``."""
+    remedy = "raise its timeout, or set watch_seconds below it"
+    return f"a proxy cuts watches after {seconds:.0f} s: {remedy}"
