@@ -197,6 +197,7 @@ class Client:
         except BaseException:
             self._state = "closed"
             raise
+        self._scheduler.wait_for_credentials = self._transport.wait_for_credentials
         self._server, self._server_description = str(credentials.server), credentials.description
         self._namespace = credentials.namespace
         self._state = "open"

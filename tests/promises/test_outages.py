@@ -391,6 +391,33 @@ def test_a_cache_behind_a_proxy_that_cuts_watches_after_15_seconds_is_at_most_6_
     assert sum(each > 0.1 for each in late) < len(late) / 2
 
 
+@pytest.mark.parametrize("scoped", [False, True])
+def test_health_and_log_name_a_proxy_that_cuts_watches(
+    scoped: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> tuple[float | None, str, float | None]:
+        cluster, faults = cluster_with_pods("a"), Faults()
+        source = ClusterSource(cluster, faults)
+        async with SharedInformerFactory(source) as factory:
+            scopes = {"namespaces": ["web", "other"]} if scoped else {}
+            pods = factory.informer("pods", **scopes)
+            await pods.wait_synced(30)
+            for _ in range(4):
+                await asyncio.sleep(15.0)
+                faults.reset(verb="watch", after=0).retire()
+            await asyncio.sleep(1.0)
+            found = pods.health
+            await asyncio.sleep(1_300.0)
+            return found.watches_cut_after, str(found), pods.health.watches_cut_after
+
+    seconds, text, later = run_simulated(scenario)
+    assert seconds == pytest.approx(15.0, abs=1.0)
+    advice = "a proxy cuts watches after 15 s: raise its timeout, or set watch_seconds below it"
+    assert advice in text
+    assert any(advice in message for message in caplog.messages)
+    assert later is None, "the watches last as long as they were requested"
+
+
 def test_an_event_without_a_version_does_not_change_the_version_of_the_watch() -> None:
     """client-go would list from 0 after it."""
 

@@ -101,6 +101,10 @@ class ClientListerWatcher:
         """Wait until the server answers any informer of the client, or ``timeout`` seconds."""
         return await self.lane.wait_for_answer(timeout, success=success)
 
+    async def wait_for_credentials(self, timeout: float) -> bool:
+        """Wait until the client has other credentials, or ``timeout`` seconds."""
+        return await self.lane.wait_for_credentials(timeout)
+
     async def discover(self) -> Resource | None:
         """Read ``Client.served`` when it is this reader's turn; raise what it raises."""
         async with self.lane.acquire(DiscoveryRequest()):

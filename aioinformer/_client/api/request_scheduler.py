@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aioinformer._core.listwatch.rate_limit import Limits, ServerLimiter, is_server_trouble
@@ -32,6 +32,8 @@ class RequestScheduler:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.limiter = ServerLimiter(self.limits)
+        self.wait_for_credentials: Callable[[float], Awaitable[bool]] | None = None
+        """The wait of an open client for other credentials."""
         self.waiting = 0
         self.initial_lists = 0
         self.answers = 0
@@ -180,6 +182,14 @@ class ReflectorLane:
     def answers(self) -> int:
         """The number of answers to all informers so far."""
         return self._scheduler.answers
+
+    async def wait_for_credentials(self, timeout: float) -> bool:
+        """Wait until the client has other credentials, or ``timeout`` seconds."""
+        wait = self._scheduler.wait_for_credentials
+        if wait is not None:
+            return await wait(timeout)
+        await asyncio.sleep(timeout)
+        return False
 
     async def wait_for_answer(self, timeout: float, *, success: bool = False) -> bool:
         """Wait until the server answers any informer. See ``RequestScheduler.wait_for_answer``."""

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aioinformer._client.auth.credentials import Credentials
+from aioinformer._client.auth.token_refresh import RefreshingAuthorization
 from aioinformer.errors import RequestTimedOut
 
 REFRESH_COOLDOWN = 30.0
@@ -76,6 +77,19 @@ class Authenticator:
     def record_success(self) -> None:
         """Allow the next refresh, because a response other than 401 has ended the outage."""
         self._refresh_allowed_at = 0.0
+
+    async def wait_for_change(self, timeout: float) -> bool:
+        """Wait until there are other credentials; return False if ``timeout`` seconds pass."""
+        authorization = self._credentials.authorization
+        if not isinstance(authorization, RefreshingAuthorization):
+            await asyncio.sleep(timeout)
+            return False
+        try:
+            async with asyncio.timeout(timeout):
+                await authorization.wait_for_change()
+        except TimeoutError:
+            return False
+        return True
 
     async def aclose(self) -> None:
         """End the background refresh of the credentials."""

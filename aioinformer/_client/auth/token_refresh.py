@@ -19,13 +19,16 @@ import logging
 import math
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from aioinformer.errors import FetchError, NotRunning
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+CHANGE_INTERVAL = 1.0
+"""Seconds between two looks at a source of credentials whose last ones were rejected."""
 
 CLOSED_MESSAGE = (
     "the client was closed before the request was sent: its credentials were being refreshed"
@@ -54,6 +57,15 @@ class TokenGrant:
     """Seconds until the credentials can't be used any more."""
 
 
+@runtime_checkable
+class NoticesChange(Protocol):
+    """A source of credentials that can be looked at without a cost, such as a file."""
+
+    async def has_changed(self) -> bool:
+        """Return True if there are other credentials than those in use."""
+        ...
+
+
 class RefreshingAuthorization:
     """An ``Authorization`` whose header is refreshed in time and after a rejection."""
 
@@ -64,6 +76,8 @@ class RefreshingAuthorization:
         self._grant: TokenGrant | None = None
         self._granted_at = 0.0
         self._last_warning = ""
+        self._looked_at = float("-inf")
+        self._changes = 0
 
     @property
     def pair(self) -> CertificatePair | None:
@@ -93,6 +107,22 @@ class RefreshingAuthorization:
         except FetchError as error:
             # All waiting requests share the error of the task, but each must raise its own.
             raise FetchError(str(error), phase="credentials") from error.__cause__
+
+    async def wait_for_change(self) -> None:
+        """Wait until the source has other credentials; for ever if that can't be seen.
+
+        All that wait share one look a second.
+        """
+        source, seen, loop = self._source, self._changes, asyncio.get_running_loop()
+        while isinstance(source, NoticesChange):
+            if loop.time() - self._looked_at >= CHANGE_INTERVAL:
+                self._looked_at = loop.time()
+                if await source.has_changed():
+                    self._grant, self._changes = None, self._changes + 1
+            if self._changes != seen:
+                return
+            await asyncio.sleep(CHANGE_INTERVAL / 2)
+        await asyncio.Event().wait()
 
     async def _fetch_grant(self) -> TokenGrant:
         try:

@@ -266,6 +266,10 @@ class Transport:
         finally:
             await stream.aclose()
 
+    async def wait_for_credentials(self, timeout: float) -> bool:
+        """Wait until there are other credentials; return False if ``timeout`` seconds pass."""
+        return await self._authenticator.wait_for_change(timeout)
+
     async def tls_context(self) -> ssl.SSLContext | None:
         """Return the TLS context of new connections; ``None`` for plain HTTP."""
         source = self._credentials.tls

@@ -219,7 +219,7 @@ class ReloadingContext:
         """
         context = self.context
         if (path := context.token_file) is not None:
-            return TokenFile(path, context.origin, header).__call__
+            return TokenFile(path, context.origin, header)
         try:
             plugin = context.plugin
         except OSError as error:

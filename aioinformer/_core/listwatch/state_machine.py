@@ -61,7 +61,7 @@ MISSED_CHANGES_WINDOW = 5.0
 
 
 class ListWatchState:
-    """The state: the last request, the last resourceVersion, and the watch under way."""
+    """The last request, the last resourceVersion, and the watch under way."""
 
     def __init__(
         self,
@@ -241,7 +241,6 @@ class ListWatchState:
         self._consecutive_failures = 0
 
     def _goes_back(self, resource_version: str) -> bool:
-        # The first list proves nothing: its "any version" may be any old one.
         return is_older(resource_version, self.resource_version)
 
     # -- the watch under way -------------------------------------------------------------------
@@ -393,10 +392,11 @@ class ListWatchState:
         self.request = replace(request, restart=row.ending is not Ending.CONTINUED)
         until_answer = outcome in UNTIL_ANSWER and not retry_after and self.backoff.can_wake
         until_success = until_answer and not self._unreachable
-        return ScheduledRequest(self.request, row, delay, until_answer, until_success)
+        rejected = outcome is Outcome.UNAUTHORIZED and self.backoff.can_wake
+        return ScheduledRequest(self.request, row, delay, until_answer, until_success, rejected)
 
     def end_wait(self, now: float) -> float:
-        """Record an answer of the server to another informer. Return the seconds still to wait."""
+        """Record that an answer or credentials have come. Return the seconds still to wait."""
         delay = self.backoff.wake(now)
         self._requested_at = now + delay
         return delay

@@ -159,6 +159,8 @@ class ScheduledRequest(Struct, frozen=True):
     """True if an answer to another informer ends the wait: the server is back."""
     until_success: bool = False
     """True if that answer has to be a 200: the server had failed and not the network."""
+    until_credentials: bool = False
+    """True if other credentials end the wait."""
 
 
 TransitionTable: TypeAlias = dict[Phase, dict[Outcome, Transition]]

@@ -69,6 +69,7 @@ class InformerStatus:
             fresh=status.fresh,
             rewinds=self._reporter.rewinds,
             ignored=status.ignored,
+            watches_cut_after=status.watches_cut_after,
             verified=status.verified,
             differences=status.differences,
             repaired=status.repaired,

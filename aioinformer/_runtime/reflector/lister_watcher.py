@@ -95,6 +95,15 @@ class SharesAnswers(Protocol):
 
 
 @runtime_checkable
+class RenewsCredentials(Protocol):
+    """A ``ListerWatcher`` that learns when there are other credentials, such as a new token."""
+
+    async def wait_for_credentials(self, timeout: float) -> bool:
+        """Wait for other credentials; return False if ``timeout`` seconds pass."""
+        ...
+
+
+@runtime_checkable
 class ServesNamespace(Protocol):
     """A ``ListerWatcher`` that knows its scope. Objects in another namespace are rejected."""
 

@@ -37,6 +37,7 @@ from aioinformer._core.objects.resources import is_built_in_group
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
+    RenewsCredentials,
     SharesAnswers,
     SharesListSlots,
     SupportsDiscovery,
@@ -245,16 +246,20 @@ class Reflector:
             request = step.request
 
     async def _wait(self, step: ScheduledRequest) -> None:
-        """Wait before the next request. An answer to another informer may end the wait, and a wait
-        for the cache that of a poll.
+        """Wait before the next request. An answer to another informer, other credentials, and a
+        wait for the cache of one that polls may end the wait.
         """
+        source, ended = self._source, False
         if step.transition.wait is Wait.POLL:
             await self.poll_wait.wait(step.delay)
-        elif step.until_answer and isinstance(self._source, SharesAnswers):
-            if await self._source.wait_for_answer(step.delay, success=step.until_success):
-                await asyncio.sleep(self._state.end_wait(asyncio.get_running_loop().time()))
+        elif step.until_answer and isinstance(source, SharesAnswers):
+            ended = await source.wait_for_answer(step.delay, success=step.until_success)
+        elif step.until_credentials and isinstance(source, RenewsCredentials):
+            ended = await source.wait_for_credentials(step.delay)
         else:
             await asyncio.sleep(step.delay)
+        if ended:
+            await asyncio.sleep(self._state.end_wait(asyncio.get_running_loop().time()))
 
     async def _attempt(self, request: AnyRequest) -> RequestEnd:
         self._opened = False

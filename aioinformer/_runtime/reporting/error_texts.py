@@ -21,3 +21,9 @@ def lasting_text(error: BaseException) -> str:
     """
     version = getattr(error, "resource_version", "")
     return describe_error(error).replace(f" at resourceVersion {version}:", ":")
+
+
+def cut_watches_text(seconds: float) -> str:
+    """Return what to do if each watch is cut after ``seconds``."""
+    remedy = "raise its timeout, or set watch_seconds below it"
+    return f"a proxy cuts watches after {seconds:.0f} s: {remedy}"

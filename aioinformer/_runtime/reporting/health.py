@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import FilteredBy
-from aioinformer._runtime.reporting.error_texts import error_text
+from aioinformer._runtime.reporting.error_texts import cut_watches_text, error_text
 
 InformerState: TypeAlias = Literal[
     "new",
@@ -147,6 +147,10 @@ class Health:
     ``lister.unsynced`` reads the state."""
     cache_problem: str = ""
     """The reason why the cache file isn't used or doesn't advance; empty if there is none."""
+    watches_cut_after: float | None = None
+    """Seconds after which each of the last three watches was cut, if that was always about as long.
+    A proxy does so: raise its timeout, or choose a smaller ``watch_seconds=`` (60 s at least). Such
+    watches begin 20 s apart at least, so that the cache may be some seconds old."""
     scopes: tuple[ScopeHealth, ...] = ()
     """The state of each namespace, for an informer of several namespaces; empty for any other. The
     fields above then show the worst of all: the ``state`` and ``error`` of a namespace in trouble,
@@ -180,6 +184,8 @@ class Health:
             parts.append(f"last error: {error_text(self.error)}")
         if self.retry_in is not None and not self.scopes:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
+        if self.watches_cut_after is not None:
+            parts.append(cut_watches_text(self.watches_cut_after))
         if self.rewinds:
             parts.append(f"the server went back in time {quantity(self.rewinds, 'time')}")
         if self.ignored:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a health is made when a program reads it
     from aioinformer._runtime.reporting.health import InformerState
 
+CUTS = 3
+"""Watches in a row that are cut after the same time and so show the timeout of a proxy."""
+
 
 class ReflectorStatus:
     def __init__(self) -> None:
@@ -22,6 +25,8 @@ class ReflectorStatus:
         self.ignored = 0
         self.differences = 0
         self.repaired = 0
+        self._cuts: tuple[float, ...] = ()
+        """Seconds for which the last watches have lasted, if each of them was cut."""
         self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
         self._since = 0.0
@@ -56,6 +61,17 @@ class ReflectorStatus:
         healthy = self.watch_refusal is not None and self.error is self.watch_refusal
         self.set_state("absent" if self.absent else "polling" if healthy else "waiting")
         self._retry_at = self._clock() + delay
+
+    def record_watch_end(self, seconds: float, *, cut: bool) -> None:
+        self._cuts = (*self._cuts[1 - CUTS :], seconds) if cut else ()
+
+    @property
+    def watches_cut_after(self) -> float | None:
+        """Seconds after which each of the last watches was cut, if these were about equal."""
+        cuts = self._cuts
+        if len(cuts) < CUTS or max(cuts) - min(cuts) > max(1.0, 0.1 * max(cuts)):
+            return None
+        return min(cuts)
 
     def record_comparison(self, differences: int, repaired: int = 0) -> None:
         self.differences = differences - repaired

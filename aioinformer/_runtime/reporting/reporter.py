@@ -17,7 +17,7 @@ from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
 from aioinformer._runtime.reporting.error_hook import FailureLog, call_hook, check_hook
-from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.reporting.error_texts import cut_watches_text, describe_error
 from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.reporting.safe_tracing import (
@@ -35,6 +35,8 @@ log = logging.getLogger("aioinformer.reflector")
 
 
 _LEVELS: dict[LogLevel, int] = {"info": logging.INFO, "warning": logging.WARNING}
+
+CUT_WATCHES = frozenset({Outcome.CONNECTION_LOST, Outcome.SHORT_WATCH})
 
 _REQUEST_STATES: dict[Verb, InformerState] = {"list": "listing", "watchlist": "listing"}
 """The state that a request under way puts the informer in. A watch does so once it is open."""
@@ -146,6 +148,8 @@ class InformerReporter:
         self.trace.ended(cause, error)
         if end.outcome in (Outcome.COMPLETE, Outcome.POLLED) and self._verb == "list":
             self.trace.complete()
+        if self._verb in ("watch", "watchlist"):
+            self._record_watch_end(seconds, cut=end.outcome in CUT_WATCHES)
         self._report_silence(alive=end.outcome is Outcome.ALIVE)
         if end.outcome is Outcome.IDLE_TIMEOUT:
             # The check that follows at once shows if anything is wrong.
@@ -167,6 +171,13 @@ class InformerReporter:
             self.status.absent = False
         if delay:
             self.status.schedule_retry(delay)
+
+    def _record_watch_end(self, seconds: float, *, cut: bool) -> None:
+        known = self.status.watches_cut_after
+        self.status.record_watch_end(seconds, cut=cut)
+        found = self.status.watches_cut_after
+        if found is not None and known is None:
+            log.warning("%s: %s", self.informer, cut_watches_text(found))
 
     def _report_silence(self, *, alive: bool) -> None:
         """Report the idle timeout of the last watch, unless its server is found ``alive``."""

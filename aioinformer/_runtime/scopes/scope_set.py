@@ -259,7 +259,9 @@ class ScopeSet:
             strategy=_common_strategy(scopes),
         )
         started = [each.reflector for each in self._readers.values() if each.reflector is not None]
-        health = with_shards(health, started)
+        cuts = [each.status.watches_cut_after for each in started]
+        cut_after = min((each for each in cuts if each is not None), default=None)
+        health = replace(with_shards(health, started), watches_cut_after=cut_after)
         if health.state in ("stopped", "failed") or self._group is None:
             return health
         if not self._known and self._followed is not None:

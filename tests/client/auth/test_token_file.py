@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
+from aioinformer import BackoffPolicy, Client, SharedInformerFactory
 from aioinformer._client.auth.token_file import MAX_TOKEN_BYTES, TokenFile, bearer_header
 from aioinformer._client.auth.token_refresh import TokenGrant
 from aioinformer.errors import FetchError
-from tests.client.kubeconfigs import CANARY, error_chain_text
+from tests.client.kubeconfigs import (
+    CANARY,
+    error_chain_text,
+    make_kubeconfig,
+    write_kubeconfig,
+)
+from tests.client.servers import http_server
 
 
 @pytest.fixture
@@ -120,3 +129,34 @@ async def test_a_token_file_is_read_up_to_a_limit(path: Path, too_many: int) -> 
 async def test_a_device_is_read_up_to_the_limit_and_is_an_error() -> None:
     with pytest.raises(FetchError, match="/dev/zero can't be used: it is longer than"):
         await TokenFile(Path("/dev/zero"), "here")()
+
+
+async def test_a_token_file_that_changes_ends_the_wait_after_a_401(tmp_path: Path) -> None:
+    """The kubelet or a person replaces a token that was revoked; the wait may be half a minute."""
+    token = tmp_path / "token"
+    token.write_text("revoked")
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.headers["Authorization"] != "Bearer valid":
+            return web.json_response({"kind": "Status", "code": 401}, status=401)
+        if "watch" in request.query:
+            await asyncio.Event().wait()
+        return web.json_response(
+            {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
+        )
+
+    slow = BackoffPolicy(initial=30.0, maximum=30.0)
+    async with http_server(answer) as url:
+        content = make_kubeconfig(cluster={"server": url}, user={"tokenFile": "token"})
+        path = write_kubeconfig(tmp_path, content)
+        async with (
+            Client.connect(kubeconfig=path) as client,
+            SharedInformerFactory(client, backoff=slow) as informers,
+        ):
+            pods = informers.informer("pods", watch_list=False)
+            async with asyncio.timeout(10.0):
+                while pods.health.retry_in is None:  # noqa: ASYNC110 - health has no event
+                    await asyncio.sleep(0.01)
+            assert pods.health.retry_in > 20.0
+            token.write_text("valid")
+            await pods.wait_synced(5.0)
