@@ -99,6 +99,8 @@ class Checkpointer:
         """The state that was last written; its changes don't count."""
         self._sealed: Checkpoint | None = None
         self._opening = asyncio.Lock()
+        self._uses = 0
+        """The number of calls of the file's ``open``."""
         self._started = self._opened = self._frozen = self._refusal_logged = False
 
     # -- health --------------------------------------------------------------------------------
@@ -245,11 +247,12 @@ class Checkpointer:
             self._log_refusal()
             return ""
         async with self._opening:  # the scopes of an informer are restored at the same time
-            if not self._opened:
-                self._opened, self._resource = True, source.resource
+            if not self._opened:  # the first caller may have been cancelled in between
+                self._uses, self._resource = self._uses + 1, source.resource
                 await self._access.open(source.cluster_identity)
                 if self._family and self._durable:
                     await self._open_family()
+                self._opened = True
         if self._access.problem or self._refusal:
             return ""
         return scope_identity(
@@ -294,6 +297,7 @@ class Checkpointer:
         self._left.pop(stored.identity, None)
         self._current.add(stored.identity)
         self._slots[stored.identity] = stored.slot
+        self._access.claims[stored.identity, stored.slot] = self._durable.names
         self._removed.add(stored.identity)
         self._durable.put_removal(stored, events.chunks)
 
@@ -464,7 +468,7 @@ class Checkpointer:
 
     async def close(self) -> None:
         """Write the last state and leave the file. The informer's tasks have ended."""
-        if not self._opened:
+        if not self._uses:
             self._access.release(self._durable, self._slots)
             return
         try:
@@ -475,7 +479,8 @@ class Checkpointer:
                 await self._write(self._sealed)
         finally:
             self._access.release(self._durable, self._slots)
-            await self._access.close()
+            for _ in range(self._uses):
+                await self._access.close()
 
     def __repr__(self) -> str:
         return f"<Checkpointer of {self._name} {self._record!r} {self.problem or self._access!r}>"

@@ -41,7 +41,7 @@ class FileAccess:
         """The reason why the file is no longer used; empty while the file is used."""
         self.durable_names: WeakKeyDictionary[object, tuple[str, set[str]]] = WeakKeyDictionary()
         """The family and the durable listeners of each informer of this process."""
-        self._claims: dict[tuple[str, int], frozenset[str]] = {}
+        self.claims: dict[tuple[str, int], frozenset[str]] = {}
         """The states that informers of this process read and write: identities and slots, with the
         durable listeners of the informer."""
         self._users = 0
@@ -89,7 +89,7 @@ class FileAccess:
         a state.
         """
         names = frozenset(self.durable_names[owner][1])
-        taken = {slot: each for (of, slot), each in self._claims.items() if of == identity}
+        taken = {slot: each for (of, slot), each in self.claims.items() if of == identity}
         if any(each & names for each in taken.values()):
             return None
         others = {
@@ -104,13 +104,13 @@ class FileAccess:
         slot = next(each for each in count() if each not in used)
         if free and (free[0].handlers & names or not free[0].handlers & others):
             slot = free[0].slot
-        self._claims[identity, slot] = names
+        self.claims[identity, slot] = names
         return slot
 
     def release(self, owner: object, slots: Mapping[str, int]) -> None:
         """End the use of an informer's states, by identity, and of its durable names."""
         for claimed in slots.items():
-            self._claims.pop(claimed, None)
+            self.claims.pop(claimed, None)
         self.durable_names.pop(owner, None)
 
     async def read_scopes(self, identity: str, family: str) -> list[StoredScope]:

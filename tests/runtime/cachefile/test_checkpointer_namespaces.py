@@ -332,3 +332,25 @@ async def test_two_factories_keep_the_same_objects_in_one_file(path: Path) -> No
         for each in informers:
             await each.wait_synced(timeout=10)
         assert [each.health.cache_problem for each in informers] == ["", ""]
+
+
+@pytest.mark.parametrize("turns", [2, 12, 22])
+async def test_a_namespace_that_leaves_while_the_file_is_opened_does_not_mix_two_states(
+    path: Path, turns: int
+) -> None:
+    cluster, view = cluster_with_namespaces(), View()
+    async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
+        await until(lambda: view.is_right(cluster, ["a", "b"]))
+    cluster.delete("pods", "in-b", namespace="b")
+    async with running(cluster, path, namespaces=["a", "b"], setup=view.add, wait=False) as second:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        second.pods.remove_namespace("a")
+        await second.pods.wait_synced(timeout=10)
+        second.pods.add_namespace("a")
+        await until(lambda: all(each.synced for each in second.pods.health.scopes))
+        await until(lambda: [pod.name for pod in second.pods.lister.list()] == ["in-a"])
+        await until(lambda: view.is_right(cluster, ["a"]))
+    async with running(cluster, path, namespaces=["a", "b"], setup=view.add) as third:
+        assert [pod.name for pod in third.pods.lister.list()] == ["in-a"]
+        assert "watchlist" not in third.requests.verbs
