@@ -1016,6 +1016,7 @@ def test_health_shows_failing_running_and_waiting_keys() -> None:
             states = [it.health.state]
             assert repr(it) == "<Controller it new triggers=1 running=0 waiting=0 failing=0>"
             async with it:
+                await it.wait_synced(5)
                 states.append(it.health.state)
                 await asyncio.sleep(2)
                 health = it.health

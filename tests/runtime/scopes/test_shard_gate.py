@@ -325,6 +325,7 @@ def test_an_object_that_leaves_the_filter_and_is_deleted_while_its_key_waits_is_
             foos_of(cluster, group) as (_, foos),
             Controller(foos, reconcile, filter=is_small, concurrency=1) as controller,
         ):
+            await controller.wait_synced(5)
             await wait_until(lambda: controller.health.runs == len(foos.lister.list()) > 0)
             reconcile.runs.clear()
             reconcile.duration = 5.0
@@ -349,6 +350,7 @@ def test_a_requeue_of_an_object_that_leaves_the_filter_and_is_deleted_is_reconci
             foos_of(cluster, group) as (_, foos),
             Controller(foos, reconcile, filter=is_small) as controller,
         ):
+            await controller.wait_synced(5)
             await wait_until(lambda: controller.health.runs == len(foos.lister.list()) > 0)
             reconcile.runs.clear()
             reconcile.results = [Result(requeue_after=30)]
@@ -377,6 +379,7 @@ def test_a_deletion_that_only_the_finalizer_needs_to_see_is_reconciled_despite_t
                 foos, reconcile, filter=is_small, finalizer="example.com/ours", cleanup=cleanup
             ) as controller,
         ):
+            await controller.wait_synced(5)
             await wait_until(lambda: controller.health.runs >= len(foos.lister.list()) > 0)
             await asyncio.sleep(5)
             update_foo(cluster, name, size=7)
