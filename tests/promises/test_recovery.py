@@ -152,6 +152,38 @@ def test_a_restored_server_is_read_again_although_the_next_connection_succeeds()
     assert requests == ["probe", "stream newest"]
 
 
+@pytest.mark.parametrize("ahead", [0, 5])
+def test_a_restored_server_that_has_reached_the_version_of_the_cache_is_found_by_verify(
+    ahead: int,
+) -> None:
+    """No version shows the restore. The watch resumes at the server's head, or after a gap."""
+
+    async def scenario() -> None:
+        cluster, faults = cluster_with_pods("a", "b"), Faults()
+        past = cluster.snapshot()
+        async with SharedInformerFactory(ClusterSource(cluster, faults)) as factory:
+            pods = factory.informer("pods")
+            await pods.wait_synced(30)
+            await asyncio.sleep(100.0)
+            for number in range(10):
+                label_pod(cluster, "a", f"first-life-{number}")
+            await asyncio.sleep(1.0)
+            reached = cluster.resource_version
+            cluster.restore(past)
+            while cluster.resource_version < reached + ahead:
+                label_pod(cluster, "b", f"second-life-{cluster.resource_version}")
+            faults.reset(verb="watch", after=0).retire()
+            await asyncio.sleep(200.0)
+            assert pods.health.state == "watching"
+            assert pods.health.rewinds == 0
+            assert pods.lister.list(labels="value=first-life-9"), "as the guide says"
+            assert (await pods.verify(repair=True)).repaired
+            assert not (await pods.verify()).differences
+            assert not pods.lister.list(labels="value=first-life-9")
+
+    run_simulated(scenario)
+
+
 def test_a_role_that_may_only_watch_is_not_checked_after_each_broken_watch() -> None:
     """A check that is refused would let the waits grow."""
 
