@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from aioinformer import CacheFile, Deleted, Event, Scope, SharedInformerFactory, labelled
+from aioinformer import (
+    CacheFile,
+    Deleted,
+    Event,
+    Scope,
+    SharedInformer,
+    SharedInformerFactory,
+    labelled,
+)
 from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.cachefile.programs import (
@@ -280,7 +288,7 @@ async def run_overlapping(
     async with SharedInformerFactory(
         ClusterSource(cluster), cache=cache, metrics=requests
     ) as factory:
-        informers = []
+        informers = list[SharedInformer]()
         for each in order:
             pods = factory.informer("pods", namespaces=list(each))
             pods.add_handler(recorder(heard[each]), durable=each if durable else None)
