@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
@@ -243,7 +244,7 @@ class Database:
             written = digest
         if write.shards is not None and (outdated := write.shards.outdated):
             found = self._blocks.find_shards(number, outdated, digest)
-            removed = {key: None for key in found if key not in write.changes}
+            removed: Changes = {key: None for key in found if key not in write.changes}
             written = self._blocks.write(number, removed, digest)
         written = self._blocks.write(number, write.changes, written)
         self._put_scope(

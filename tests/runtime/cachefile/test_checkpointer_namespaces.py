@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from aioinformer import CacheFile, Deleted, Event, Scope, SharedInformerFactory, labelled
+from aioinformer import (
+    CacheFile,
+    Deleted,
+    Event,
+    Scope,
+    SharedInformer,
+    SharedInformerFactory,
+    labelled,
+)
 from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.cachefile.programs import (
@@ -265,6 +273,10 @@ async def test_a_durable_handler_knows_the_pods_of_the_namespaces_after_any_cras
 Heard = dict[str, list[str]]
 
 
+def recorder(heard: list[str]) -> Callable[[Event], None]:
+    return lambda event: heard.append(text_of(event))
+
+
 async def run_overlapping(
     cluster: Cluster, path: Path, order: Sequence[str], *, durable: bool
 ) -> tuple[Heard, list[str]]:
@@ -276,13 +288,10 @@ async def run_overlapping(
     async with SharedInformerFactory(
         ClusterSource(cluster), cache=cache, metrics=requests
     ) as factory:
-        informers = []
+        informers = list[SharedInformer]()
         for each in order:
             pods = factory.informer("pods", namespaces=list(each))
-            pods.add_handler(
-                lambda event, each=each: heard[each].append(text_of(event)),
-                durable=each if durable else None,
-            )
+            pods.add_handler(recorder(heard[each]), durable=each if durable else None)
             informers.append(pods)
         await factory.wait_synced(timeout=30)
         assert [each.health.cache_problem for each in informers] == ["", ""]
@@ -320,6 +329,22 @@ async def test_a_durable_listener_keeps_its_state_beside_a_new_informer_of_the_s
     async with running(cluster, path, namespaces=["a", "b"], setup=add_other):
         await until(lambda: view.is_right(cluster, ["a", "b"]))
     assert view.heard[-1] == "Deleted in-b"
+
+
+async def test_two_informers_of_the_same_objects_have_no_durable_name_in_common(
+    path: Path,
+) -> None:
+    source, cache = ClusterSource(cluster_with_namespaces()), CacheFile(path, interval=INTERVAL)
+    async with (
+        SharedInformerFactory(source, cache=cache) as first,
+        SharedInformerFactory(source, cache=cache) as second,
+    ):
+        for each in (first, second):
+            each.informer("pods").add_handler(print, durable="audit")
+            await each.wait_synced(timeout=10)
+        problems = [each.informer("pods").health.cache_problem for each in (first, second)]
+    assert problems[0] == ""
+    assert "for a durable listener of the same name" in problems[1]
 
 
 async def test_two_factories_keep_the_same_objects_in_one_file(path: Path) -> None:

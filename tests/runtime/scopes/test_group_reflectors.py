@@ -300,6 +300,22 @@ async def test_a_member_that_gains_shards_lists_only_those(watch_list: bool) -> 
         assert await pods.verify(timeout=10)
 
 
+@pytest.mark.parametrize("namespaces", [None, ["web", "other"]])
+async def test_a_verification_leaves_out_the_first_shards_while_they_are_read(
+    namespaces: list[str] | None,
+) -> None:
+    group, source = MemoryAssignment(), ClusterSource(cluster_with_pods(20))
+    async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
+        pods = informers.informer("pods", shard=group, namespaces=namespaces)
+        await informers.wait_synced(10)
+        with source.faults.stall(verb="watch_list", after=100, under_way=False):
+            group.assign(range(8))
+            await wait_until(lambda: group.working == set(range(8)))
+            assert (await pods.verify(timeout=10)).objects == 0
+        await wait_until(lambda: len(names(pods)) == 20)
+        assert (await pods.verify(timeout=10)).objects == 20
+
+
 @SERVERS
 async def test_the_watch_continues_while_gained_shards_are_listed(sharding: bool) -> None:
     cluster = cluster_with_pods(60, sharding=sharding)
