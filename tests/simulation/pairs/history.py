@@ -251,10 +251,10 @@ class History:
         if both and "group" in self._setup:
             raise Violation(1, f"two members have {min(both)}", time=self._now)
         shown |= readable
-        for view, filtered in replica.views:
+        for view in replica.views:
             held = {key: each for key, each in view.held.items() if key not in unreadable}
             view.held = held
-            passing = set(replica.passing()) if filtered else set(readable)
+            passing = set(replica.passing()) if view.filtered else set(readable)
             view.judge({key: each for key, each in readable.items() if key in passing})
         if self._setup.indexed and not unreadable:
             indexed = replica.indexed(PASSING)

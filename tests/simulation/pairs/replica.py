@@ -79,8 +79,8 @@ class Replica:
         self.was_synced = False
         self.verify_now = asyncio.Event()
         self._second = self._make_second_informer()
-        self.views: list[tuple[View, bool]] = []
-        """The listeners, with True for one that has a filter."""
+        self.views: list[View] = []
+        """The listeners."""
         self._registrations: list[Registration] = []
         self._add_handlers()
         self._controller = self._make_controller()
@@ -159,9 +159,14 @@ class Replica:
     def _make_view(self, name: str, options: dict[str, Any], view: View | None = None) -> View:
         gaps = "convert" in self._setup and "misfits" in self._setup
         if view is None:
-            view = View(f"{name} of {self.name}", gaps=gaps, trace=self._shared.note)
+            view = View(
+                f"{name} of {self.name}",
+                filtered="filter" in options,
+                gaps=gaps,
+                trace=self._shared.note,
+            )
         view.cached = self._cached
-        self.views.append((view, "filter" in options))
+        self.views.append(view)
         return view
 
     def _add_handler(self, name: str, options: dict[str, Any], view: View | None = None) -> View:
