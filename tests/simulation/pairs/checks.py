@@ -8,7 +8,7 @@ each object saw its last state; an object with the finalizer vanishes after its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -158,7 +158,7 @@ class Reconciles:
     @contextmanager
     def run(
         self, replica: str, key: ObjectKey, obj: KubeObject | Thing | None, *, cleanup: bool
-    ) -> Iterator[None]:
+    ) -> Generator[None]:
         """Record a run, which has succeeded unless the block raises."""
         seen = None if obj is None else version_of(obj)
         # The deletion of an object may be reconciled by another replica than its successor.

@@ -288,14 +288,16 @@ def selections(number: int) -> tuple[Features, ...]:
 def _draw() -> Iterator[Features]:
     drawn, possible = Counter[Pair](), drawn_pairs()
     fits = {
-        each: {*frozenset[str]().union(*(p for p in possible if each in p))} for each in FEATURES
+        each: frozenset(name for pair in possible if each in pair for name in pair)
+        for each in FEATURES
     }
     for seed in count():
         chance = Random(f"{seed} selection")
         features = closure(min(possible, key=lambda pair: (drawn[pair], chance.random())))
         wanted = chance.choice(_FEATURES)
         while len(features) < wanted:
-            common = sorted(set.intersection(*(fits[each] for each in features)) - features)
+            others = sorted(FEATURES.keys() - features)
+            common = [name for name in others if features <= fits[name]]
             if not common:
                 break
             more = min(common, key=lambda each: (_times(drawn, each, features), chance.random()))

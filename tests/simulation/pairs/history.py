@@ -17,7 +17,7 @@ from typing import Any
 from aioinformer import ObjectKey
 from aioinformer._core.sharding.ranges import shard_of
 from aioinformer.errors import CacheWaitTimeout, ServerError
-from aioinformer.testing.simulation import FAULT_KINDS, Program, Simulation, simulate
+from aioinformer.testing.simulation import FAULT_KINDS, FaultKind, Program, Simulation, simulate
 from tests.simulation.checks.violation import Violation
 from tests.simulation.pairs.checks import State, Version
 from tests.simulation.pairs.features import (
@@ -33,7 +33,7 @@ from tests.simulation.pairs.features import (
 from tests.simulation.pairs.replica import FINALIZER, Replica, Shared
 from tests.simulation.pairs.threads import simulated_threads
 
-KINDS = tuple(kind for kind in FAULT_KINDS if kind != "corrupt")
+KINDS: tuple[FaultKind, ...] = tuple(kind for kind in FAULT_KINDS if kind != "corrupt")
 """The faults. A damaged body can't be opened, which most of these programs do."""
 DURATION = 150.0
 SETTLE = 900.0

@@ -139,7 +139,11 @@ class Replica:
     def _make_second_informer(self) -> SharedInformer[Any] | None:
         if "namespaces" not in self._setup or self._cache is None or self._group is not None:
             return None
-        options = {**self._setup.informer, "namespaces": [NAMESPACES[0]], "cache": self._cache}
+        options: dict[str, Any] = {
+            **self._setup.informer,
+            "namespaces": [NAMESPACES[0]],
+            "cache": self._cache,
+        }
         second: SharedInformer[Any] = self._factory.informer(THINGS, **options)
         return second
 
@@ -303,8 +307,9 @@ class Replica:
             if each.get_name().endswith("verify") or self.informer.health.state == "new":
                 each.cancel()
         others = [each for each in self._tasks if each not in mains]
-        _, running = await asyncio.wait(others, timeout=30) if others else (set(), set())
-        assert not running, f"{running} don't end with their informer"
+        if others:
+            _, running = await asyncio.wait(others, timeout=30)
+            assert not running, f"{running} don't end with their informer"
         for each in others:
             if not each.cancelled():
                 each.result()
