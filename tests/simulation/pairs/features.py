@@ -237,8 +237,9 @@ FAILING = _pairs(
         ("group", "verify"): "16: the server is blamed for shards that leave",
         ("cache file", "finalizer"): "7: the controller doesn't start",
         ("cache file", "operator"): "7: the controller doesn't start",
-        ("convert", "misfits"): "15: deletions are lost; 1; 6",
-        ("transform", "finalizer"): "14: other conditions are lost; 5, for dropped objects",
+        ("convert", "misfits"): "15: deletions are lost; 1: a controller ends; 6: no cleanup",
+        ("transform", "finalizer"): "14: other conditions are lost; "
+        "5: no cleanup of an object that is dropped, 6: of one that is rejected",
         ("metadata only", "finalizer"): "14: other conditions are lost",
         ("list only", "finalizer"): "17: a run waits for its own write until the next poll",
     }
