@@ -16,4 +16,5 @@ runner            one history from end to end; shrinks and reports a failure
 checks            hold the records to the guarantees
 bugs              planted bugs, which the checks find
 leases            elections and shard groups, which coordinate through Leases
+pairs             features of the library together, each with each other one
 """

@@ -8,13 +8,13 @@ each object saw its last state; an object with the finalizer vanishes after its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from aioinformer import Deleted, Event, KubeObject, ObjectKey, Problem, Updated
 from tests.simulation.checks.violation import Violation
-from tests.simulation.pairs.features import Thing, labels_of
+from tests.simulation.pairs.features import Thing, labels_of, passes
 
 
 class Version(NamedTuple):
@@ -48,16 +48,23 @@ class View:
     """One listener: the objects that it holds by its events."""
 
     def __init__(
-        self, name: str, *, gaps: bool, trace: Callable[[str], None] = lambda _: None
+        self,
+        name: str,
+        *,
+        filtered: bool,
+        gaps: bool,
+        trace: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Make a listener that holds nothing.
 
         Args:
             name: for violations.
+            filtered: True if the listener has the filter ``passes``.
             gaps: True if states that can't be converted are missing among the events.
             trace: receives a line for each event.
         """
         self.name = name
+        self.filtered = filtered
         self.held: State = {}
         self.cached: Callable[[ObjectKey], Version | None] = lambda _: None
         """Returns what the cache shows under a key now; ``None`` if it can't be read."""
@@ -76,6 +83,8 @@ class View:
             self._delete(key, held, event)
             return
         new = version_of(event.obj)
+        if self.filtered and not passes(event.obj):
+            self._broken(2, f"{new} doesn't pass the filter", key)
         if isinstance(event, Updated):
             self._update(key, held, version_of(event.old), new, resync=event.resync)
         else:
@@ -149,7 +158,7 @@ class Reconciles:
     @contextmanager
     def run(
         self, replica: str, key: ObjectKey, obj: KubeObject | Thing | None, *, cleanup: bool
-    ) -> Iterator[None]:
+    ) -> Generator[None]:
         """Record a run, which has succeeded unless the block raises."""
         seen = None if obj is None else version_of(obj)
         # The deletion of an object may be reconciled by another replica than its successor.

@@ -17,7 +17,7 @@ from typing import Any
 from aioinformer import ObjectKey
 from aioinformer._core.sharding.ranges import shard_of
 from aioinformer.errors import CacheWaitTimeout, ServerError
-from aioinformer.testing.simulation import FAULT_KINDS, Program, Simulation, simulate
+from aioinformer.testing.simulation import FAULT_KINDS, FaultKind, Program, Simulation, simulate
 from tests.simulation.checks.violation import Violation
 from tests.simulation.pairs.checks import State, Version
 from tests.simulation.pairs.features import (
@@ -33,7 +33,7 @@ from tests.simulation.pairs.features import (
 from tests.simulation.pairs.replica import FINALIZER, Replica, Shared
 from tests.simulation.pairs.threads import simulated_threads
 
-KINDS = tuple(kind for kind in FAULT_KINDS if kind != "corrupt")
+KINDS: tuple[FaultKind, ...] = tuple(kind for kind in FAULT_KINDS if kind != "corrupt")
 """The faults. A damaged body can't be opened, which most of these programs do."""
 DURATION = 150.0
 SETTLE = 900.0
@@ -251,10 +251,10 @@ class History:
         if both and "group" in self._setup:
             raise Violation(1, f"two members have {min(both)}", time=self._now)
         shown |= readable
-        for view, filtered in replica.views:
+        for view in replica.views:
             held = {key: each for key, each in view.held.items() if key not in unreadable}
             view.held = held
-            passing = set(replica.passing()) if filtered else set(readable)
+            passing = set(replica.passing()) if view.filtered else set(readable)
             view.judge({key: each for key, each in readable.items() if key in passing})
         if self._setup.indexed and not unreadable:
             indexed = replica.indexed(PASSING)

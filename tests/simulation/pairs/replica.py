@@ -79,8 +79,8 @@ class Replica:
         self.was_synced = False
         self.verify_now = asyncio.Event()
         self._second = self._make_second_informer()
-        self.views: list[tuple[View, bool]] = []
-        """The listeners, with True for one that has a filter."""
+        self.views: list[View] = []
+        """The listeners."""
         self._registrations: list[Registration] = []
         self._add_handlers()
         self._controller = self._make_controller()
@@ -139,7 +139,11 @@ class Replica:
     def _make_second_informer(self) -> SharedInformer[Any] | None:
         if "namespaces" not in self._setup or self._cache is None or self._group is not None:
             return None
-        options = {**self._setup.informer, "namespaces": [NAMESPACES[0]], "cache": self._cache}
+        options: dict[str, Any] = {
+            **self._setup.informer,
+            "namespaces": [NAMESPACES[0]],
+            "cache": self._cache,
+        }
         second: SharedInformer[Any] = self._factory.informer(THINGS, **options)
         return second
 
@@ -159,9 +163,14 @@ class Replica:
     def _make_view(self, name: str, options: dict[str, Any], view: View | None = None) -> View:
         gaps = "convert" in self._setup and "misfits" in self._setup
         if view is None:
-            view = View(f"{name} of {self.name}", gaps=gaps, trace=self._shared.note)
+            view = View(
+                f"{name} of {self.name}",
+                filtered="filter" in options,
+                gaps=gaps,
+                trace=self._shared.note,
+            )
         view.cached = self._cached
-        self.views.append((view, "filter" in options))
+        self.views.append(view)
         return view
 
     def _add_handler(self, name: str, options: dict[str, Any], view: View | None = None) -> View:
@@ -298,8 +307,9 @@ class Replica:
             if each.get_name().endswith("verify") or self.informer.health.state == "new":
                 each.cancel()
         others = [each for each in self._tasks if each not in mains]
-        _, running = await asyncio.wait(others, timeout=30) if others else (set(), set())
-        assert not running, f"{running} don't end with their informer"
+        if others:
+            _, running = await asyncio.wait(others, timeout=30)
+            assert not running, f"{running} don't end with their informer"
         for each in others:
             if not each.cancelled():
                 each.result()

@@ -8,6 +8,14 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.testing.simulation import SimulationFailed
+from tests.simulation.bugs.delivery import filters_are_ignored
+from tests.simulation.bugs.pairs import (
+    a_cleanup_is_skipped,
+    a_restored_state_is_delivered_again,
+    some_objects_are_not_reconciled,
+)
+from tests.simulation.bugs.planted_bug import PlantedBug
+from tests.simulation.checks.violation import Violation
 from tests.simulation.pairs.features import (
     EXCLUDED,
     FAILING,
@@ -26,6 +34,8 @@ BLOCK = 50
 """Histories in one test of the mark."""
 LEAST = 200
 """Histories of each pair."""
+SEARCHED = range(10)
+"""Histories in one of which a bug must show."""
 TRIES = 200
 """Histories in one of which a pair that fails must fail."""
 
@@ -60,6 +70,24 @@ def test_pairs_of_features_keep_the_promises_in_many_histories(first: int) -> No
 )
 def test_a_pair_with_a_known_fault_keeps_the_promises(pair: Pair) -> None:
     hold_with(closure(pair), range(TRIES), attempts=0)
+
+
+@pytest.mark.parametrize(
+    ("bug", "names"),
+    [
+        (a_cleanup_is_skipped, ("finalizer", "threads")),
+        (some_objects_are_not_reconciled, ("operator", "shard")),
+        (a_restored_state_is_delivered_again, ("durable", "list only")),
+        (filters_are_ignored, ("filter", "transform")),
+    ],
+    ids=str,
+)
+def test_a_planted_bug_is_caught(bug: PlantedBug, names: tuple[str, ...]) -> None:
+    with bug.planted(), pytest.raises(SimulationFailed) as failed:
+        hold_with(closure(frozenset(names)), SEARCHED, attempts=0)
+    violation = failed.value.__cause__
+    assert isinstance(violation, Violation)
+    assert violation.promise in bug.promises
 
 
 def test_each_pair_is_drawn_often_or_has_a_reason() -> None:
