@@ -285,7 +285,7 @@ class History:
             metadata = body["metadata"]
             if shard is not None and shard_of(metadata[shard.by], SHARDS) != shard.index:
                 continue
-            if "transform" in self._setup and metadata["labels"]["app"] == DROPPED:
+            if self._setup.drops and metadata["labels"]["app"] == DROPPED:
                 continue
             yield body
 
