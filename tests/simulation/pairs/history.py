@@ -41,8 +41,9 @@ SETTLE = 900.0
 FAULTS = 5
 _STEPS = 25
 """Bursts of writes."""
-_CALM = 120.0
-"""Seconds for the last changes, without a fault."""
+_CALM = 240.0
+"""Seconds for the last changes, without a fault. An informer that polls lists once a minute, and
+needs a list to see a deletion and one to see the end of the cleanup."""
 _NAMES = 5
 """Objects of a namespace."""
 _APPS = (PASSING, PASSING, "blog", DROPPED)
