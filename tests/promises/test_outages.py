@@ -359,6 +359,10 @@ def test_watches_that_are_always_cut_begin_three_and_after_two_minutes_twenty_se
     assert late == pytest.approx([20.5] * len(late), abs=0.51)
 
 
+def is_current(harness: InformerHarness, cluster: Cluster) -> bool:
+    return harness.cached_versions["a"] == str(cluster.resource_version)
+
+
 def test_a_cache_behind_a_proxy_that_cuts_watches_after_15_seconds_is_at_most_6_seconds_old() -> (
     None
 ):
@@ -380,8 +384,7 @@ def test_a_cache_behind_a_proxy_that_cuts_watches_after_15_seconds_is_at_most_6_
                 await asyncio.sleep(3.0 if number % 40 else 60.0)
                 changed = loop_time()
                 label_pod(cluster, "a", f"{number}")
-                now = str(cluster.resource_version)
-                await wait_until(lambda now=now: harness.cached_versions["a"] == now)
+                await wait_until(lambda: is_current(harness, cluster))
                 late.append(loop_time() - changed)
             cutting.cancel()
         return late
@@ -399,8 +402,7 @@ def test_health_and_log_name_a_proxy_that_cuts_watches(
         cluster, faults = cluster_with_pods("a"), Faults()
         source = ClusterSource(cluster, faults)
         async with SharedInformerFactory(source) as factory:
-            scopes = {"namespaces": ["web", "other"]} if scoped else {}
-            pods = factory.informer("pods", **scopes)
+            pods = factory.informer("pods", namespaces=["web", "other"] if scoped else None)
             await pods.wait_synced(30)
             for _ in range(4):
                 await asyncio.sleep(15.0)

@@ -113,8 +113,12 @@ class RefreshingAuthorization:
 
         All that wait share one look a second.
         """
-        source, seen, loop = self._source, self._changes, asyncio.get_running_loop()
-        while isinstance(source, NoticesChange):
+        source: object = self._source
+        seen, loop = self._changes, asyncio.get_running_loop()
+        if not isinstance(source, NoticesChange):
+            await asyncio.Event().wait()
+            return
+        while True:
             if loop.time() - self._looked_at >= CHANGE_INTERVAL:
                 self._looked_at = loop.time()
                 if await source.has_changed():
@@ -122,7 +126,6 @@ class RefreshingAuthorization:
             if self._changes != seen:
                 return
             await asyncio.sleep(CHANGE_INTERVAL / 2)
-        await asyncio.Event().wait()
 
     async def _fetch_grant(self) -> TokenGrant:
         try:

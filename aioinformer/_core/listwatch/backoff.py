@@ -97,11 +97,14 @@ class Backoff(Struct):
     def _is_long(self, now: float) -> bool:
         return now - self._began >= self.policy.reset_after
 
-    def skip(self, now: float) -> float:
-        """Count a failure without a wait. An outage has one immediate second attempt."""
+    def skip(self, now: float, *, minimum: float = 0.0) -> float:
+        """Count a failure whose wait is skipped, but for the ``minimum`` that the server asked for.
+
+        A server that was restored asks for a second with each 'too large resource version'.
+        """
         self._count(now)
         self._skipped = True
-        return self._schedule(now, 0.0)
+        return self._schedule(now, min(minimum, MAX_RETRY_AFTER))
 
     def next(self, now: float, jitter: float, *, minimum: float = 0.0) -> float:
         """Count a failure. Return the seconds to wait, ``minimum`` at least."""
@@ -150,12 +153,14 @@ class Backoff(Struct):
         if self._works_since is None:
             self._works_since = now
 
-    def record_answer(self) -> None:
-        """Record that the server is back: an answer after refused connections, or an event.
+    def record_answer(self, unreachable: float = 0.0) -> None:
+        """Record that the server is back: an event, or an answer after ``unreachable`` seconds.
 
         The count of failures falls to one, once per outage: the waits were those of a server that
-        is down.
+        is down. After minutes without an answer, the next failure begins another outage.
         """
+        if unreachable >= self.policy.reset_after:
+            self.failures, self._least_wait = 0, 0.0
         if not self._eased:
             self._eased = True
             self.failures = min(self.failures, 1)

@@ -112,13 +112,12 @@ class ListWatchState:
         """Seconds for which to list instead of using WatchLists, once a list has worked; or 0."""
         self._very_short_watches = 0
         self._requested_at = 0.0
-        self._unreachable = False
+        self._unreachable_since: float | None = None
         self._follows_outage = False
         """True if the connection broke, and no watch has shown anything since."""
-        self._checks_refused = False
-        """True if the last freshness check was refused: the role may allow watches only."""
+        self._checks_refused = False  # the role may allow watches only
         self._waited_for: Outcome | None = None
-        """The last failure, if a wait has followed it."""
+        """The last failure if a wait has followed it."""
         # The watch under way; meaningful from ``open_watch`` on.
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=0.0, timeout=0, initial=False
@@ -175,7 +174,6 @@ class ListWatchState:
 
     @property
     def _consistent_read(self) -> bool:
-        """True if the request under way reads the newest state, and not for the first time."""
         request = self.request
         requested = "" if isinstance(request, DiscoveryRequest) else request.resource_version
         return requested == NEWEST and bool(self.resource_version)
@@ -376,7 +374,7 @@ class ListWatchState:
             self._watchlist_pause = WATCHLIST_FAILED_PAUSE
         self._needs_newest = self._needs_newest or row.next_request is NextRequest.NEWEST_STATE
         self._learn(row.learn, now)
-        self._record_reachability(outcome)
+        self._record_reachability(outcome, now)
         if self.phase is Phase.FRESHNESS_CHECK and not row.ending.healthy:
             self._checks_refused = outcome in REFUSALS
         elif outcome is Outcome.CONNECTION_LOST and next_request is NextRequest.FRESHNESS_CHECK:
@@ -391,21 +389,24 @@ class ListWatchState:
         request = self._build_request(next_request, self._requested_at, jitter)
         self.request = replace(request, restart=row.ending is not Ending.CONTINUED)
         until_answer = outcome in UNTIL_ANSWER and not retry_after and self.backoff.can_wake
-        until_success = until_answer and not self._unreachable
+        until_success = until_answer and outcome is not Outcome.UNREACHABLE
         rejected = outcome is Outcome.UNAUTHORIZED and self.backoff.can_wake
         return ScheduledRequest(self.request, row, delay, until_answer, until_success, rejected)
 
     def end_wait(self, now: float) -> float:
-        """Record that an answer or credentials have come. Return the seconds still to wait."""
+        """End the wait under way. Return the seconds still to wait."""
         delay = self.backoff.wake(now)
         self._requested_at = now + delay
         return delay
 
-    def _record_reachability(self, outcome: Outcome) -> None:
-        was_unreachable, self._unreachable = self._unreachable, outcome is Outcome.UNREACHABLE
-        if was_unreachable and not self._unreachable:
-            self.backoff.record_answer()
-        if self._unreachable or outcome is Outcome.CONNECTION_LOST:
+    def _record_reachability(self, outcome: Outcome, now: float) -> None:
+        since = self._unreachable_since
+        if outcome is Outcome.UNREACHABLE:
+            self._unreachable_since = now if since is None else since
+        elif since is not None:
+            self.backoff.record_answer(now - since)
+            self._unreachable_since = None
+        if outcome in (Outcome.UNREACHABLE, Outcome.CONNECTION_LOST):
             self._follows_outage = True
 
     def _fall_back(self, row: Transition) -> NextRequest:
@@ -439,8 +440,8 @@ class ListWatchState:
             return self._polling.delay(jitter)
         if wait is Wait.SPACED:
             return self.backoff.space(now, jitter, self._requested_at)
-        if wait is Wait.SKIP_ONCE and not minimum and self.backoff.can_skip(now, again=again):
-            return self.backoff.skip(now)
+        if wait is Wait.SKIP_ONCE and self.backoff.can_skip(now, again=again):
+            return self.backoff.skip(now, minimum=minimum)
         if wait is Wait.AS_REQUESTED and minimum:
             return self.backoff.pause(now, jitter, minimum)
         return self.backoff.next(now, jitter, minimum=minimum)
@@ -471,7 +472,6 @@ class ListWatchState:
                 return self._build_state_request(now, jitter)
 
     def _build_state_request(self, now: float, jitter: float) -> AnyRequest:
-        """Return a WatchList if the server may support it, else the first page of a list."""
         known = NEWEST if self._needs_newest else self.resource_version
         lists_only = self._watchlist_pause or self._polling.listing or self._polling.active
         self.used_watchlist = (

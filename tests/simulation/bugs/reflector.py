@@ -162,12 +162,12 @@ def a_watch_follows_refused_connections(
     build: Original, state: Any, following: NextRequest, *args: Any
 ) -> Any:
     """Watch without a check of the server's version, although the server may be a restored one."""
-    skipped = following is NextRequest.FRESHNESS_CHECK and state._unreachable
+    skipped = following is NextRequest.FRESHNESS_CHECK and state._unreachable_since is not None
     return build(state, NextRequest.WATCH if skipped else following, *args)
 
 
 @planted_bug(Backoff, "record_answer")
-def an_outage_outlasts_its_end(_: Original, backoff: Backoff) -> Any:
+def an_outage_outlasts_its_end(_: Original, backoff: Backoff, *unreachable: float) -> Any:
     """Wait after the first answer as long as while the server could not be reached."""
 
 

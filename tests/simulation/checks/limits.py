@@ -131,6 +131,7 @@ WELL = {
         for phase in Phase
         for outcome in (Outcome.MORE, Outcome.COMPLETE, Outcome.POLLED)
     ),
+    (Phase.FRESHNESS_CHECK, Outcome.ALIVE),
     (Phase.WATCH, Outcome.ENDED),
     (Phase.WATCH, Outcome.SILENT_WATCH),
 }
@@ -138,7 +139,6 @@ WELL = {
 LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)
 ANSWERS = {
     (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
-    (Phase.FRESHNESS_CHECK, Outcome.ALIVE),
     # The answer of a server that has no WatchList, which is no problem: a list follows.
     (Phase.WATCHLIST, Outcome.WATCHLIST_UNSUPPORTED),
     *((Phase.DISCOVERY, each) for each in LOOKS),
@@ -358,16 +358,25 @@ def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
 
 def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     since: float | None = None
-    eased = woken = unreachable = False
+    eased = woken = False
+    unreachable_since: float | None = None
     early: list[Request] = []
     late: list[Request] = []
     for transition, following in pairs:
         asked = transition.request
-        was_unreachable, unreachable = unreachable, transition.outcome is Outcome.UNREACHABLE
-        back = (was_unreachable and not unreachable) or _was_served(asked)
+        was_unreachable_since = unreachable_since
+        if transition.outcome is not Outcome.UNREACHABLE:
+            unreachable_since = None
+        elif unreachable_since is None:
+            unreachable_since = transition.time
+        answered = was_unreachable_since is not None and unreachable_since is None
+        back = answered or _was_served(asked)
         early_end = following.time < transition.time + transition.delay - EPSILON
         if transition.time - asked.time > QUICK or transition.outcome in LASTING:
             since, eased, woken = None, False, False
+        elif answered and transition.time - (was_unreachable_since or 0.0) >= LONG:
+            # After minutes without an answer, another outage begins.
+            since, eased, woken = asked.time, False, False
         elif since is None or (back and not eased) or (early_end and not woken):
             # The first sign that the server is back, and the first answer to another informer,
             # begin the outage again, once each.
