@@ -148,14 +148,12 @@ class ControllerRun:
 
     async def _find_unstarted(self) -> str:
         """Return the name of an informer that no task has started or is starting, or nothing."""
-        unstarted: list[str] = []
+        informers = self._registrations.values()
         for _ in range(ENTER_TURNS):
-            informers = self._registrations.values()
-            unstarted = [each.name for each in informers if each.health.state == "new"]
-            if not unstarted:
+            if all(each.synced for each in informers):
                 return ""
             await asyncio.sleep(0)
-        return unstarted[0]
+        return next((each.name for each in informers if each.health.state == "new"), "")
 
     def _reset(self) -> None:
         """Remove the triggers, so that the run can be entered once more."""

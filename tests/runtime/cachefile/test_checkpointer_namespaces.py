@@ -204,7 +204,7 @@ async def test_two_informers_of_several_namespaces_have_no_durable_name_in_commo
 
 @pytest.mark.parametrize("followed", [False, True])
 @pytest.mark.parametrize("since", ["everything", "now"])
-@pytest.mark.parametrize("runs", [12, pytest.param(60, marks=pytest.mark.simulation)])
+@pytest.mark.parametrize("runs", [4, pytest.param(60, marks=pytest.mark.simulation)])
 @pytest.mark.timeout(580)
 async def test_a_durable_handler_knows_the_pods_of_the_namespaces_after_any_crash(
     tmp_path: Path, runs: int, since: str, *, followed: bool
