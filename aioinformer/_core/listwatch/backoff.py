@@ -72,7 +72,7 @@ class Backoff(Struct):
     failures: int = 0
     """Failures of this outage, as far as they lengthen the next wait."""
     _began: float = 0.0
-    _quiet_since: float = float("-inf")
+    quiet_since: float = float("-inf")
     _works_since: float | None = None
     """The time of the first success after the last failure."""
     _least_wait: float = 0.0
@@ -84,7 +84,7 @@ class Backoff(Struct):
     """The times of the last requests after failures, with the one that waits."""
 
     def is_first(self, now: float) -> bool:
-        if self.failures == 0 or now - self._quiet_since >= self.policy.reset_after:
+        if self.failures == 0 or now - self.quiet_since >= self.policy.reset_after:
             return True
         return self._works_since is not None and now - self._works_since >= SETTLING_TIME
 
@@ -188,8 +188,8 @@ class Backoff(Struct):
         seconds, most = BUDGET
         if len(recent) >= most:
             delay = max(delay, recent[-most] + scale * seconds - now)
-        self._quiet_since = now + delay
-        self.record_request(self._quiet_since)
+        self.quiet_since = now + delay
+        self.record_request(self.quiet_since)
         return delay
 
     def _count(self, now: float) -> None:

@@ -595,7 +595,7 @@ def test_an_answer_to_another_informer_ends_the_waits_for_the_server_alone(
 ) -> None:
     """Not those after 401, 403, 404 and 429, which concern one client or resource."""
     state = watching_state("10")
-    state.backoff.failures, state.backoff._quiet_since = 4, 0.0
+    state.backoff.failures, state.backoff.quiet_since = 4, 0.0
     expected = outcome.name in (
         "UNREACHABLE",
         "CONNECTION_LOST",

@@ -255,6 +255,10 @@ def test_a_run_does_not_wait_for_ever_for_an_object_that_the_informer_never_sele
     assert "Do its selectors exclude the object?" in caplog.text
 
 
+def drop(_: KubeObject) -> None:
+    """Drop each object, as a ``transform=``."""
+
+
 OTHERS: dict[str, dict[str, Any]] = {
     "label": {"labels": "of=others"},
     "absent label": {"labels": "!of"},
@@ -265,7 +269,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "label of followed namespaces": {"namespaces": {labelled("on=yes"): Scope(labels="of=others")}},
     "other namespaces": {"namespaces": ["kube-system"]},
     "shard": {"shard": Shard(0, 65536)},
-    "transform": {"transform": lambda obj: None},
+    "transform": {"transform": drop},
 }
 """Informers of pods that never show the pod that is written."""
 
