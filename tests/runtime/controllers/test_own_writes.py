@@ -14,6 +14,7 @@ from aioinformer import (
     Client,
     Controller,
     ItemExponential,
+    KubeObject,
     ObjectKey,
     ReconcileContext,
     Result,
