@@ -2,8 +2,7 @@
 
 A feature is one line of ``FEATURES``. ``selections`` draws the features of a sequence of histories,
 so that each pair comes equally often. A pair that makes no sense is in ``EXCLUDED`` with its
-reason. A pair that fails because of a known fault is in ``FAILING``: no other history has it, and a
-test expects it to fail.
+reason.
 """
 
 from __future__ import annotations
@@ -241,9 +240,6 @@ EXCLUDED = _pairs(
 )
 """The pairs that make no sense, with the reason."""
 
-FAILING = _pairs({})
-"""The pairs that fail because of a known fault, with the number of its correction."""
-
 _FEATURES = (4, 5, 6, 7, 8)
 """Features of one history, if as many go together."""
 
@@ -264,16 +260,6 @@ def all_pairs() -> list[Pair]:
     return [each for each in pairs if each not in EXCLUDED]
 
 
-def faults_of(pair: Pair) -> list[str]:
-    """Return the known faults for which a pair fails, by itself or by what its features need."""
-    return [reason for each, reason in FAILING.items() if each in pairs_in(closure(pair))]
-
-
-def drawn_pairs() -> list[Pair]:
-    """Return the pairs that ``selections`` draws."""
-    return [each for each in all_pairs() if not faults_of(each)]
-
-
 @cache
 def selections(number: int) -> tuple[Features, ...]:
     """Draw the features of histories, the same ones each time.
@@ -285,7 +271,7 @@ def selections(number: int) -> tuple[Features, ...]:
 
 
 def _draw() -> Iterator[Features]:
-    drawn, possible = Counter[Pair](), drawn_pairs()
+    drawn, possible = Counter[Pair](), all_pairs()
     fits = {
         each: frozenset(name for pair in possible if each in pair for name in pair)
         for each in FEATURES

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from tests.simulation.pairs.features import (
     EXCLUDED,
-    FAILING,
     FEATURES,
     Pair,
-    faults_of,
     pairs_in,
     selections,
 )
@@ -55,11 +53,6 @@ def _lines() -> Iterator[str]:
     yield "`-` stands for a pair that makes no sense:"
     yield ""
     yield from _listed(EXCLUDED)
-    if FAILING:
-        yield ""
-        yield "`!` stands for a pair that fails, and that a test expects to fail:"
-        yield ""
-        yield from _listed(FAILING)
 
 
 def _listed(table: Mapping[Pair, str]) -> Iterator[str]:
@@ -72,7 +65,7 @@ def _listed(table: Mapping[Pair, str]) -> Iterator[str]:
 def _cell(pair: Pair, times: Counter[Pair]) -> str:
     if pair in EXCLUDED:
         return "-"
-    return "!" if faults_of(pair) else str(times[pair])
+    return str(times[pair])
 
 
 def replace_in(text: str) -> str:
