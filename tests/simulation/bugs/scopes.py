@@ -38,7 +38,7 @@ def an_optional_namespace_is_waited_for(_: Original, *args: Any) -> Any:
     return
 
 
-@planted_bug(PartitionedIndexer, "replace", promises={1, 2, 3})
+@planted_bug(PartitionedIndexer, "replace", promises={1, 2, 3, 10})
 def a_relist_replaces_another_namespace(
     begin: Original, indexer: PartitionedIndexer, replaced: Replaced
 ) -> Any:

@@ -216,7 +216,7 @@ def _find_known(transitions: list[Transition]) -> Iterator[int]:
 
 def _find_alive(transitions: list[Transition]) -> Iterator[int]:
     """Yield the idle timeouts whose check found the server alive."""
-    for each, check in zip(transitions, [*transitions[1:], None], strict=True):
+    for each, check in zip(transitions, [*transitions[1:], None], strict=False):
         silent = each.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
         if silent and (check is None or check.outcome is Outcome.ALIVE):
             yield id(each)  # the check may be cut off by the end of the history
@@ -384,7 +384,8 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
             woken = since is not None and (woken or early_end)
             since = asked.time
         if transition.row not in WELL:
-            early.append(following)
+            if transition.outcome is not Outcome.APPEARED:  # an answer, after which it is read
+                early.append(following)
             at_once = transition.outcome in ONE_MORE and following.time < transition.time + DRIFT
             if since is not None and following.time - since >= LONG and not at_once:
                 late.append(following)

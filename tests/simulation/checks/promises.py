@@ -257,9 +257,18 @@ def _first_namespaces(history: History, spec: InformerSpec) -> set[str] | None:
         scopes = {each.namespace for each in spec.scopes if not each.optional}
         return scopes if spec.scoped else None
     lists = history.of_informer(Request, NAMESPACE_INFORMER)
-    whole = (each for each in lists if each.initial_list_complete)
-    known = next((each.answered for each in whole), 0.0)
-    first = (each for each in history.of(ScopeOpened) if each.time < known + FIRST_STARTS)
+    whole = next((each for each in lists if each.initial_list_complete), None)
+    known, end = (whole.answered, whole.initial_list_complete) if whole else (0.0, 0)
+    opened = (each for each in history.of(ScopeOpened) if each.time < known + FIRST_STARTS)
+    written = history.of(NamespaceWritten)
+    first = (
+        each
+        for each in opened
+        if not any(  # a namespace that matches since the list
+            write.namespace == each.spec.namespace and end < write.order < each.order
+            for write in written
+        )
+    )
     return {each.spec.namespace or "" for each in first}
 
 
