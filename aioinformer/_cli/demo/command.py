@@ -69,8 +69,9 @@ async def run_demo(options: DemoCommandOptions, terminal: Terminal) -> int:
         Client(server.url) as client,
         SharedInformerFactory(client, backoff=BACKOFF) as informers,
     ):
-        pods = informers.informer("pods", indexers={"node": _index_by_node})
-        demo = DemoRun(options, terminal, server, workload, pods)
+        faults = DemoFaults(server, seconds=options.seconds)
+        pods = informers.informer("pods", indexers={"node": _index_by_node}, on_error=faults.notice)
+        demo = DemoRun(options, terminal, server, workload, pods, faults)
         async with demo.follow_events():
             try:
                 await demo.run()
@@ -98,6 +99,7 @@ class DemoRun:
         server: ApiServer,
         workload: PodWorkload,
         pods: SharedInformer,
+        faults: DemoFaults,
     ) -> None:
         self.counter = EventCounter()
         self._options = options
@@ -107,7 +109,7 @@ class DemoRun:
         self._pods = pods
         self._registration = pods.add_handler(self.counter)
         self._recent_events = RecentEvents()
-        self._faults = DemoFaults(server, seconds=options.seconds)
+        self._faults = faults
         self._clock = asyncio.get_running_loop().time
         self._start = self._clock()
         self._rate = EventRate(0.0, 0)

@@ -6,7 +6,7 @@ the fault and watches again.
 
 from __future__ import annotations
 
-from aioinformer import Health
+from aioinformer import Health, Problem
 from aioinformer.testing import ApiServer
 
 FAULT_INTERVAL = 8.0
@@ -43,6 +43,10 @@ class DemoFaults:
             self._fault_at, self._noticed, self._recovery_seconds = now, False, None
             self._fault = await self._inject_fault(now)
             self.count += 1
+
+    def notice(self, _: Problem) -> None:
+        """Note that the informer has reported a problem, after which it may watch again at once."""
+        self._noticed = self.recovering
 
     @property
     def recovering(self) -> bool:

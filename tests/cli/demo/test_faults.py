@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioinformer import Health
+from aioinformer import Health, Problem
 from aioinformer._cli.demo.faults import DemoFaults
 from aioinformer.errors import ConnectionLost
 from aioinformer.testing import ApiServer
@@ -23,6 +23,12 @@ def health(*, well: bool) -> Health:
 
 
 WELL, ILL = health(well=True), health(well=False)
+PROBLEM = Problem(
+    informer="pods",
+    phase="watch",
+    cause="connection_lost",
+    error=ConnectionLost("reset", phase="watch"),
+)
 
 
 async def test_no_fault_happens_in_the_first_seconds() -> None:
@@ -46,6 +52,17 @@ async def test_recovery_is_measured_after_the_informer_has_reported_the_failure(
 
         assert interruptions.describe(5.0) == "connections dropped 1.0 s ago, recovered in 0.7 s"
         assert repr(interruptions) == "<DemoFaults 1, 1 recovered>"
+
+
+async def test_an_informer_that_watches_again_at_once_has_recovered() -> None:
+    async with ApiServer() as server:
+        interruptions = DemoFaults(server, seconds=0)
+        await interruptions.step(4.0, WELL)
+        interruptions.notice(PROBLEM)
+        await interruptions.step(4.02, WELL)
+
+        assert interruptions.recovered == 1
+        assert not interruptions.recovering
 
 
 async def test_the_second_fault_compacts_the_history() -> None:
