@@ -317,8 +317,8 @@ class SharedInformer(Generic[T]):
 
     @property
     def departure(self) -> str:
-        """What an object may leave, and so this cache, without being deleted: a selector, or
-        namespaces that the informer follows; empty if there is nothing.
+        """The selector, or the followed namespaces, that an object may leave, and with it this
+        cache, without being deleted; empty if there is none.
         """
         return self._pipeline.departure
 

@@ -271,7 +271,7 @@ class InformerPipeline(Generic[T]):
 
     @property
     def departure(self) -> str:
-        """What an object may leave without being deleted; empty if there is nothing."""
+        """The selection that an object may leave without being deleted; empty if there is none."""
         source = self._source
         selectors: tuple[tuple[str, str], ...] = ()
         if isinstance(source, ScopedSource):
