@@ -67,6 +67,9 @@ class Client:
         field_manager: the field manager of all creations, updates and patches, and of applies that
             name no other. By default the server derives it from the User-Agent, and an
             apply has the name that the server would derive.
+        send_credentials_unencrypted: send tokens, passwords and cookies to a server without TLS,
+            so that others on the network can read them. By default entering the client raises
+            ``ConfigurationError`` instead, unless the server is on a loopback address.
 
     Raises:
         ConfigurationError: ``server`` is not the URL of an HTTP server.
@@ -86,6 +89,7 @@ class Client:
         limits: Limits | None = None,
         user_agent: str | None = None,
         field_manager: str | None = None,
+        send_credentials_unencrypted: bool = False,
     ) -> None:
         if not isinstance(cast("object", server), str):  # often None, from os.environ.get
             raise TypeError(
@@ -95,6 +99,7 @@ class Client:
         source = ExplicitServer(parse_server_url(server), token or "", ssl)
         self._initialize(source, server, headers, timeouts, limits)
         self._names = ProgramNames.of(user_agent, field_manager)
+        self._send_credentials_unencrypted = send_credentials_unencrypted
 
     @classmethod
     def connect(
@@ -107,6 +112,7 @@ class Client:
         limits: Limits | None = None,
         user_agent: str | None = None,
         field_manager: str | None = None,
+        send_credentials_unencrypted: bool = False,
     ) -> Self:
         """Return a client of the cluster that kubectl would use, or of the cluster around the pod.
 
@@ -132,6 +138,7 @@ class Client:
             limits=limits,
             user_agent=user_agent,
             field_manager=field_manager,
+            send_credentials_unencrypted=send_credentials_unencrypted,
         )
 
     @classmethod
@@ -144,6 +151,7 @@ class Client:
         limits: Limits | None = None,
         user_agent: str | None = None,
         field_manager: str | None = None,
+        send_credentials_unencrypted: bool = False,
     ) -> Self:
         """Return a client with the server and credentials of a credential source.
 
@@ -157,6 +165,7 @@ class Client:
         client = cls.__new__(cls)
         client._initialize(source, "", headers, timeouts, limits)
         client._names = ProgramNames.of(user_agent, field_manager)
+        client._send_credentials_unencrypted = send_credentials_unencrypted
         return client
 
     def _initialize(
@@ -193,9 +202,11 @@ class Client:
                 headers=self._headers,
                 timeouts=self._timeouts,
                 user_agent=self._names.user_agent,
+                send_credentials_unencrypted=self._send_credentials_unencrypted,
             )
+            await self._transport.check_exposure()
         except BaseException:
-            self._state = "closed"
+            await self.__aexit__(None, None, None)
             raise
         self._scheduler.wait_for_credentials = self._transport.wait_for_credentials
         self._server, self._server_description = str(credentials.server), credentials.description

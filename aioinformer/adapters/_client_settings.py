@@ -103,6 +103,7 @@ def client_of_external(
     headers: Mapping[str, str] = EMPTY,
     timeouts: Timeouts | None = None,
     limits: Limits | None = None,
+    send_credentials_unencrypted: bool = False,
 ) -> Client:
     """Return a client with the settings of another library's client. Enter it with ``async with``.
 
@@ -112,7 +113,11 @@ def client_of_external(
         ValueError: a header contains a control character.
     """
     return Client.of(
-        _ExternalCredentialSource(external), headers=headers, timeouts=timeouts, limits=limits
+        _ExternalCredentialSource(external),
+        headers=headers,
+        timeouts=timeouts,
+        limits=limits,
+        send_credentials_unencrypted=send_credentials_unencrypted,
     )
 
 
@@ -194,6 +199,7 @@ def client_of(
     headers: Mapping[str, str] = EMPTY,
     timeouts: Timeouts | None = None,
     limits: Limits | None = None,
+    send_credentials_unencrypted: bool = False,
 ) -> Client:
     """Return a client with the settings of ``api``. Enter it with ``async with``.
 
@@ -206,7 +212,11 @@ def client_of(
     """
     external = GeneratedClient(api)
     return client_of_external(
-        external, headers={**external.headers, **headers}, timeouts=timeouts, limits=limits
+        external,
+        headers={**external.headers, **headers},
+        timeouts=timeouts,
+        limits=limits,
+        send_credentials_unencrypted=send_credentials_unencrypted,
     )
 
 

@@ -180,16 +180,16 @@ def test_a_server_that_is_no_url_is_an_error_at_once() -> None:
 
 
 async def test_a_repr_shows_server_and_state_and_no_secret() -> None:
-    client = Client("http://10.0.0.1", token=CANARY, headers={"Impersonate-User": CANARY})
+    client = Client("https://10.0.0.1", token=CANARY, headers={"Impersonate-User": CANARY})
 
-    assert repr(client) == "<Client http://10.0.0.1 new>"
+    assert repr(client) == "<Client https://10.0.0.1 new>"
     async with client:
-        assert repr(client) == "<Client http://10.0.0.1 open>"
+        assert repr(client) == "<Client https://10.0.0.1 open>"
         reader = client.lister_watcher(PODS, namespace="web", labels="app=shop")
         assert CANARY not in repr(reader)
         assert repr(reader) == "<ClientListerWatcher of pods in web, labelSelector=app=shop>"
         assert repr(client.lister_watcher(PODS)) == "<ClientListerWatcher of pods>"
-    assert repr(client) == "<Client http://10.0.0.1 closed>"
+    assert repr(client) == "<Client https://10.0.0.1 closed>"
 
 
 # -- asking ------------------------------------------------------------------------------------

@@ -54,7 +54,12 @@ async def running_transport(
         tls_server_name,
         Proxy(URL(proxy), proxy_authorization) if proxy else None,
     )
-    transport = Transport(credentials, headers=headers, timeouts=timeouts or Timeouts())
+    transport = Transport(
+        credentials,
+        headers=headers,
+        timeouts=timeouts or Timeouts(),
+        send_credentials_unencrypted=True,
+    )
     try:
         yield transport
     finally:

@@ -19,7 +19,7 @@ from typing import Protocol
 from yarl import URL
 
 from aioinformer._client.auth.off_loop import run_in_thread
-from aioinformer._client.auth.proxies import Proxy, find_environment_proxy
+from aioinformer._client.auth.proxies import Proxy, find_environment_proxy, is_loopback
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ConfigurationError
 
@@ -98,6 +98,12 @@ class Credentials:
         """The server's URL, and the file and context that name it, for messages."""
         server = str(self.server).rstrip("/")
         return f"{server} ({self.origin})" if self.origin else server
+
+    @property
+    def are_exposed(self) -> bool:
+        """True if requests leave this machine without TLS, directly or through a proxy."""
+        hops = [self.server] if self.proxy is None else [self.server, self.proxy.url]
+        return self.server.scheme == "http" and not all(map(is_loopback, hops))
 
     async def aclose(self) -> None:
         await self.authorization.aclose()

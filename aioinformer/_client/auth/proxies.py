@@ -26,6 +26,13 @@ def host_and_port(url: URL) -> str:
     return f"{url.host_subcomponent}:{url.port}"
 
 
+def is_loopback(url: URL) -> bool:
+    """Return True if the host of a URL is ``localhost`` or a loopback address."""
+    host = (url.raw_host or "").lower()
+    address = _parse_address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
 @dataclass(frozen=True, slots=True)
 class Proxy:
     """An HTTP proxy and the credentials for it."""
@@ -105,7 +112,7 @@ def _read_exceptions(environment: Mapping[str, str]) -> list[str]:
 def _needs_proxy(server: URL, exceptions: list[str]) -> bool:
     host, port = (server.raw_host or "").lower(), str(server.port or "")
     address = _parse_address(host)
-    if host == "localhost" or (address is not None and address.is_loopback):
+    if is_loopback(server):
         return False
     return not any(_matches(entry, host, address, port) for entry in exceptions)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import aiohttp
 from multidict import CIMultiDict
@@ -41,6 +41,7 @@ from aioinformer._client.http.user_agent import default_user_agent
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
+    ConfigurationError,
     ConnectionFailed,
     FetchError,
     NotRunning,
@@ -53,6 +54,10 @@ MAX_CONCURRENT_REQUESTS = 100
 """Number of lists and single requests that run at a time, and so of their connections. A semaphore
 enforces it rather than the connector: the time in the queue must not count as time for connecting.
 """
+
+
+CREDENTIAL_HEADERS = ("Authorization", "Cookie")
+"""The headers that are not sent where others on the network can read them."""
 
 
 class SendFailed(Exception):
@@ -153,8 +158,10 @@ class Transport:
         headers: Headers,
         timeouts: Timeouts,
         user_agent: str = "",
+        send_credentials_unencrypted: bool = False,
     ) -> None:
         self._credentials = credentials
+        self._withhold_credentials = credentials.are_exposed and not send_credentials_unencrypted
         self._authenticator = Authenticator(credentials, timeout=timeouts.connect)
         self._headers = headers
         self._user_agent = user_agent or default_user_agent()
@@ -266,6 +273,31 @@ class Transport:
         finally:
             await stream.aclose()
 
+    async def check_exposure(self) -> None:
+        """Raise ``ConfigurationError`` if others on the network could read the credentials.
+
+        A source that has no credentials yet is checked again with each request.
+        """
+        if not self._withhold_credentials:
+            return
+        header = ""
+        with suppress(FetchError):  # which the first request raises
+            header = (await self._authenticator.current_credentials()).header
+        own = {} if callable(self._headers) else self._headers
+        if fault := self._find_exposure(CIMultiDict(own), header):
+            raise ConfigurationError(fault)
+
+    def _find_exposure(self, headers: Mapping[str, str], authorization: str) -> str:
+        """Return the error for credentials that must not be sent; empty if there are none."""
+        has_credentials = authorization or any(name in headers for name in CREDENTIAL_HEADERS)
+        if not (self._withhold_credentials and has_credentials):
+            return ""
+        return (
+            f"{self._credentials.description}: the credentials are not sent, because without TLS "
+            f"others on the network can read them: use a URL that begins with https://, remove "
+            f"the credentials, or pass send_credentials_unencrypted=True to the client"
+        )
+
     async def wait_for_credentials(self, timeout: float) -> bool:
         """Wait until there are other credentials; return False if ``timeout`` seconds pass."""
         return await self._authenticator.wait_for_change(timeout)
@@ -335,6 +367,8 @@ class Transport:
         headers["Accept-Encoding"] = "gzip" if request.watch_timeout is None else "identity"
         if request.content_type:
             headers["Content-Type"] = request.content_type
+        if fault := self._find_exposure(headers, authorization):
+            raise FetchError(fault, phase="credentials")
         if authorization:
             headers["Authorization"] = authorization
         if url.scheme == "http":  # no tunnel: the proxy reads the request itself
