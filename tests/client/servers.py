@@ -20,7 +20,11 @@ ConnectionHandler: TypeAlias = Callable[
 
 @asynccontextmanager
 async def http_server(
-    handler: Handler, *, tls: ssl.SSLContext | None = None
+    handler: Handler,
+    *,
+    tls: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
 ) -> AsyncGenerator[str]:
     """Run an HTTP server that passes every request to ``handler``, and yield its URL."""
     app = web.Application()
@@ -31,8 +35,8 @@ async def http_server(
     if tls is not None:
         asyncio.get_running_loop().set_exception_handler(_expect_failed_handshakes)
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        yield f"{'https' if tls else 'http'}://{host}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
 
@@ -45,7 +49,10 @@ def _expect_failed_handshakes(loop: asyncio.AbstractEventLoop, context: dict[str
 
 @asynccontextmanager
 async def tcp_server(
-    handler: ConnectionHandler, *, tls: ssl.SSLContext | None = None
+    handler: ConnectionHandler,
+    *,
+    tls: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
 ) -> AsyncGenerator[str]:
     """Run a TCP server that passes every connection to ``talk``, and yield its address."""
     talks: set[asyncio.Task[None]] = set()
@@ -62,9 +69,9 @@ async def tcp_server(
         finally:
             writer.transport.abort()
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(accept, host, 0, ssl=tls)
     try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield f"{host}:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
         for task in talks:

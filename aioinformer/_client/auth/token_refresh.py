@@ -30,9 +30,7 @@ T = TypeVar("T")
 CHANGE_INTERVAL = 1.0
 """Seconds between two looks at a source of credentials whose last ones were rejected."""
 
-CLOSED_MESSAGE = (
-    "the client was closed before the request was sent: its credentials were being refreshed"
-)
+CLOSED_MESSAGE = "the client was closed before the request was sent"
 
 
 @dataclass(frozen=True, slots=True)

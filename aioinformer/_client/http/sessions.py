@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 import aiohttp
 
+from aioinformer._client.http.resolver import Resolver, opened_addresses
+
 READ_BUFFER = 64 * 1024
 """Bytes that aiohttp buffers before it stops reading (it holds up to twice as many). An event may
 be larger, since the decoder assembles lines. A larger buffer would make longer steps of the loop.
@@ -39,7 +41,8 @@ Address: TypeAlias = tuple[
 
 def open_socket(address: Address) -> socket.socket:
     """Return a TCP socket that detects a lost peer within a minute if the system supports it."""
-    family, kind, protocol, _, _ = address
+    family, kind, protocol, _, (host, *_) = address
+    opened_addresses.get([]).append(str(host))
     opened = socket.socket(family, kind, protocol)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -55,15 +58,22 @@ def open_socket(address: Address) -> socket.socket:
 class Sessions:
     """The sessions of one TLS context. Must be created inside a running loop."""
 
-    def __init__(self, tls: ssl.SSLContext | None, *, connect: float, read_timeout: float) -> None:
+    def __init__(
+        self,
+        tls: ssl.SSLContext | None,
+        resolver: Resolver,
+        *,
+        connect: float,
+        read_timeout: float,
+    ) -> None:
         """Create the sessions without opening a connection.
 
         ``connect`` is the maximum seconds to open a connection, ``read_timeout`` the seconds
         without a byte after which a request other than a watch fails.
         """
         self.tls = tls
-        self.requests = _create_session(tls, connect=connect, sock_read=read_timeout)
-        self.watches = _create_session(tls, connect=connect, sock_read=None)
+        self.requests = _create_session(tls, resolver, connect=connect, sock_read=read_timeout)
+        self.watches = _create_session(tls, resolver, connect=connect, sock_read=None)
         self._users = 0
         self._closing = False
 
@@ -100,12 +110,14 @@ class Sessions:
 
 
 def _create_session(
-    tls: ssl.SSLContext | None, *, connect: float, sock_read: float | None
+    tls: ssl.SSLContext | None, resolver: Resolver, *, connect: float, sock_read: float | None
 ) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             limit=0,  # ``Transport`` has its own limits
             ssl=True if tls is None else tls,
+            resolver=resolver,
+            use_dns_cache=False,  # it would alternate between the addresses
             socket_factory=open_socket,
         ),
         # aiohttp's default total of 300 s would end a watch in the middle of its life.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import aiohttp
@@ -35,6 +35,7 @@ from aioinformer._client.http.error_mapping import (
 from aioinformer._client.http.error_responses import is_html, map_error_response
 from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers
 from aioinformer._client.http.request import ApiRequest, Timeouts
+from aioinformer._client.http.resolver import Resolver, opened_addresses
 from aioinformer._client.http.secret_errors import redact_secret_error, secret_values
 from aioinformer._client.http.sessions import Sessions
 from aioinformer._client.http.user_agent import default_user_agent
@@ -94,11 +95,17 @@ class ResponseStream:
         NotRunning: the client was closed meanwhile.
     """
 
-    __slots__ = ("_read", "_request", "_response", "_sessions")
+    __slots__ = ("_read", "_request", "_response", "_sessions", "opened")
 
     def __init__(
-        self, response: aiohttp.ClientResponse, request: ApiRequest, sessions: Sessions
+        self,
+        response: aiohttp.ClientResponse,
+        request: ApiRequest,
+        sessions: Sessions,
+        opened: Sequence[str],
     ) -> None:
+        self.opened = opened
+        """The addresses to which a connection was opened; none if an open connection was used."""
         self._response = response
         self._request = request
         self._sessions = sessions
@@ -170,6 +177,7 @@ class Transport:
         self._write_slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
         self._server_warnings = ServerWarnings()
         self._open_streams: set[ResponseStream] = set()
+        self._resolver = Resolver()
         self._current_sessions: Sessions | None = None
         self._sessions: set[Sessions] = set()
         self._closed = False
@@ -219,6 +227,8 @@ class Transport:
         try:
             yield stream
         except FetchError as error:
+            if isinstance(error, RequestTimedOut):
+                self._resolver.avoid(stream.opened)
             self._make_redactor(stream.headers_sent, request).redact_error(error)
             redact_secret_error(error, request.path)
             raise
@@ -250,12 +260,18 @@ class Transport:
     ) -> ResponseStream:
         sessions = await self._sessions_for(credentials.tls)
         sessions.acquire()
+        token = opened_addresses.set(opened := [])
         try:
             response = await self._send(request, credentials.header, sessions)
-        except BaseException:
+        except BaseException:  # also a time limit of the caller, such as that of a lease
+            self._resolver.avoid(opened)
             await sessions.release()
             raise
-        stream = ResponseStream(response, request, sessions)
+        finally:
+            opened_addresses.reset(token)
+        if response.status >= 500:
+            await self._leave_address(sessions, opened)
+        stream = ResponseStream(response, request, sessions, opened)
         if response.status != 401:
             self._authenticator.record_success()
         if "Warning" in response.headers:
@@ -272,6 +288,13 @@ class Transport:
             )
         finally:
             await stream.aclose()
+
+    async def _leave_address(self, sessions: Sessions, opened: Sequence[str]) -> None:
+        """Let the next request open a new connection, to another address, if there is one."""
+        self._resolver.avoid(opened)
+        if self._resolver.has_choice and sessions is self._current_sessions:
+            self._current_sessions = None
+            await sessions.close_when_unused()
 
     async def check_exposure(self) -> None:
         """Raise ``ConfigurationError`` if others on the network could read the credentials.
@@ -314,7 +337,8 @@ class Transport:
         previous = self._current_sessions
         if previous is not None and previous.tls is tls:
             return previous
-        current = Sessions(tls, connect=self._timeouts.connect, read_timeout=self._timeouts.read)
+        limits = self._timeouts
+        current = Sessions(tls, self._resolver, connect=limits.connect, read_timeout=limits.read)
         self._current_sessions = current
         self._sessions = {each for each in self._sessions if not each.closed} | {current}
         if previous is not None:
@@ -398,6 +422,7 @@ class Transport:
             for sessions in self._sessions:
                 closing.push_async_callback(sessions.close)
             closing.push_async_callback(self._authenticator.aclose)
+            closing.push_async_callback(self._resolver.close)
 
     def __repr__(self) -> str:
         state = (
