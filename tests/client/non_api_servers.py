@@ -89,7 +89,7 @@ def html_list(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext
 async def oversized_headers(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: %b\r\n\r\n" % (b"a" * 20_000))
+        writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: %b\r\n\r\n" % (b"a" * 2_000_000))
         await writer.drain()
         await reader.read()
 

@@ -258,8 +258,9 @@ USER_ERRORS = (
         oversized_headers,
         ProtocolError,
         1,
-        "GET http://{address}/api: the head of the response is too long (aiohttp accepts lines of "
-        "8190 bytes): does a proxy in between add to it? ({file}: context 'main')",
+        "GET http://{address}/api: the head of the response is too long (more than 512 lines, or "
+        "a line of more than 1048576 bytes): does a proxy in between add to it? ({file}: context "
+        "'main')",
     ),
     UserError(
         "a proxy that is off",

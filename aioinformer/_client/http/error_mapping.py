@@ -28,6 +28,7 @@ from aioinformer._client.http.hints import (
     hint_for_network_error,
 )
 from aioinformer._client.http.request import ApiRequest
+from aioinformer._client.http.sessions import MAX_HEAD_LINE, MAX_HEADERS
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import (
     ConnectionFailed,
@@ -249,8 +250,8 @@ def _describe_oversized_head(message: str) -> str:
     """
     if message.startswith("Got more than ") or message == "Too many headers received":
         return (
-            "the head of the response is too long (aiohttp accepts lines of 8190 bytes): does a "
-            "proxy in between add to it?"
+            f"the head of the response is too long (more than {MAX_HEADERS} lines, or a line of "
+            f"more than {MAX_HEAD_LINE} bytes): does a proxy in between add to it?"
         )
     return ""
 

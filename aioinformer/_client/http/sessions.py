@@ -21,6 +21,12 @@ READ_BUFFER = 64 * 1024
 be larger, since the decoder assembles lines. A larger buffer would make longer steps of the loop.
 """
 
+MAX_HEAD_LINE = 1024 * 1024
+"""Bytes of the longest line in the head of a response: proxies add policies and cookies."""
+
+MAX_HEADERS = 512
+"""The number of header lines of a response."""
+
 _KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
     ("TCP_KEEPIDLE", 30),  # idle seconds before the first probe, as in client-go
     ("TCP_KEEPALIVE", 30),  # the same option on macOS
@@ -124,5 +130,8 @@ def _create_session(
         timeout=aiohttp.ClientTimeout(total=None, connect=connect, sock_read=sock_read),
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=READ_BUFFER,
+        max_line_size=MAX_HEAD_LINE,
+        max_field_size=MAX_HEAD_LINE,
+        max_headers=MAX_HEADERS,
         trust_env=False,  # it would read .netrc, too; ``proxies`` reads the environment
     )

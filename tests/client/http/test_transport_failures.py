@@ -247,6 +247,31 @@ async def test_the_error_for_bytes_that_are_not_http_states_it() -> None:
     assert "is not HTTP" in str(error)
 
 
+LONG_HEADS = {
+    "a field of 1 MB": b"Set-Cookie: " + b"a" * 1_000_000 + b"\r\n",
+    "many fields": b"X-Trace: abc\r\n" * 500,
+    "many long fields": b"Set-Cookie: " + b"a" * 9_000 + b"\r\n" + b"X-Trace: abc\r\n" * 300,
+}
+
+
+@pytest.mark.parametrize("fields", LONG_HEADS.values(), ids=LONG_HEADS)
+@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+async def test_the_head_of_a_response_may_be_as_long_as_a_proxy_makes_it(
+    fields: bytes, call: ApiRequest
+) -> None:
+    status = b"200 OK"
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 %b\r\nContent-Length: 4\r\n%b\r\npong" % (status, fields))
+            await writer.drain()
+
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        assert await read(transport, call) == b"pong"
+        status = b"403 Forbidden"
+        assert type(await read_error(transport, call)) is Forbidden
+
+
 # -- time --------------------------------------------------------------------------------------
 
 
