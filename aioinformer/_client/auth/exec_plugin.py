@@ -7,24 +7,30 @@ plugin for every request, and supports a token or a certificate but not both.
 
 A plugin gets no terminal and no input. Its diagnostics may contain secrets, so messages show only
 the redacted last line. Its outputs are read as they arrive, so that it never blocks on a full pipe.
-It has a session of its own, so that its child processes are killed with it.
+It has a session of its own, so that its child processes are killed with it, also if its output has
+no end. Like Go, this module runs no program that a relative entry of ``$PATH`` names.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import errno
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
+from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.auth.redaction import Redactor, redact_diagnostics
 from aioinformer._client.auth.token_file import bearer_header
 from aioinformer._client.auth.token_refresh import CertificatePair, TokenGrant
@@ -35,6 +41,12 @@ PLUGIN_TIMEOUT = 120.0
 
 RETRY_DELAY = 10.0
 """Seconds between a failed run and the next one: each of many informers would start a run."""
+
+RESOURCE_ERRNOS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""The errors of a start that say nothing about the plugin."""
+
+UNKNOWN_EXIT_CODE = 255
+"""The code that asyncio reports if the system has kept none."""
 
 TERMINAL_HINT = "run it in a terminal to see what is wrong: perhaps a login has expired"
 
@@ -166,21 +178,31 @@ class ExecPlugin:
     async def _run_plugin(self) -> Mapping[str, Any]:
         command = self.command
         result = await run_process(command.argv, command.build_environment(), self.timeout)
-        if result.exit_code != 0:
-            raise ValueError(f"failed{self._describe_exit(result)}")
         if len(result.stdout) > MAX_OUTPUT_BYTES:
             raise ValueError(f"printed more than {MAX_OUTPUT_BYTES} bytes")
+        if result.stderr_size > MAX_READ_STDERR_BYTES:
+            raise ValueError(f"wrote more than {MAX_READ_STDERR_BYTES} bytes of diagnostics")
+        # Without an exit code, only the output says whether the plugin has failed.
+        if result.exit_code != 0 and not (result.has_unknown_exit_code and result.stdout):
+            raise ValueError(f"failed{self._describe_exit(result)}")
         return _parse_credential(result.stdout, command.version)
 
     def _describe_failure(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             return f"did not end in {self.timeout:g} s, and was killed"
+        if isinstance(error, RelativePathError):
+            return str(error)
         if not isinstance(error, OSError):
             text = str(error)
             has_diagnostics = text.startswith("failed") and ": " in text
             return text if has_diagnostics else f"{text}; {TERMINAL_HINT}"
         hint = " ".join(self.command.install_hint.split())
         text = f"can't be run: {error.strerror}"
+        if error.errno in RESOURCE_ERRNOS:
+            return (
+                f"{text}: this program or the machine has reached a limit (`ulimit -a`); the "
+                f"plugin is run again in {RETRY_DELAY:g} s or later"
+            )
         if hint:
             return f"{text}. To install it: {hint}"
         if isinstance(error, PermissionError):
@@ -192,6 +214,8 @@ class ExecPlugin:
     def _describe_exit(self, result: ProcessResult) -> str:
         code = result.exit_code
         reason = f" with code {code}" if code > 0 else f" by signal {-code}"
+        if result.has_unknown_exit_code:
+            reason = " with an unknown code (this program ignores SIGCHLD)"
         lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
         if not lines:
             return reason
@@ -273,6 +297,9 @@ MAX_OUTPUT_BYTES = 1024 * 1024
 MAX_STDERR_BYTES = 2048
 """Bytes kept of the diagnostics, whose last line names the failure."""
 
+MAX_READ_STDERR_BYTES = 64 * 1024 * 1024
+"""Bytes of diagnostics after which the plugin is killed."""
+
 STDOUT_FD = 1
 
 PIPE_CLOSE_DELAY = 0.5
@@ -288,18 +315,53 @@ class ProcessResult:
     """The standard output, cut to one byte more than ``MAX_OUTPUT_BYTES``."""
     stderr: bytes = field(repr=False)
     """The end of the standard error output."""
+    stderr_size: int
+
+    @property
+    def has_unknown_exit_code(self) -> bool:
+        ignored = sys.platform != "win32" and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+        return ignored and self.exit_code == UNKNOWN_EXIT_CODE
+
+
+class RelativePathError(ValueError):
+    """The program was found in a directory that is relative to the current directory."""
+
+
+def find_program(name: str, search_path: str | None) -> str:
+    """Return the path of a program as Go's ``exec.LookPath`` finds it. This function blocks.
+
+    Raises:
+        FileNotFoundError: no directory of ``search_path``, by default ``$PATH``, has the program.
+        RelativePathError: the first directory that has it is not absolute.
+    """
+    if os.sep in name:
+        return name
+    found = shutil.which(name, path=search_path)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    if not Path(found).is_absolute():
+        raise RelativePathError(
+            "is not run, because $PATH names its directory relative to the current directory, "
+            "where anybody may have put it: write absolute directories into $PATH (an empty entry "
+            "and '.' are relative), or the absolute path into `command:` of the kubeconfig"
+        )
+    return found
 
 
 async def run_process(
     command: tuple[str, ...], environment: Mapping[str, str], timeout: float
 ) -> ProcessResult:
-    """Run a program without input and wait for its end. A cancellation kills the process.
+    """Run a program without input and wait for its end. A cancellation kills the process, and so
+    does output without an end.
 
     Raises:
         OSError: the program can't be started.
+        RelativePathError: see ``find_program``.
         TimeoutError: the process was killed after ``timeout`` seconds.
     """
     async with asyncio.timeout(timeout):
+        find = partial(find_program, command[0], environment.get("PATH"))
+        command = (await run_in_thread(find), *command[1:])
         starting = asyncio.create_task(
             _start_process(command, environment), name="start of a plugin"
         )
@@ -313,7 +375,9 @@ async def run_process(
             if starting.exception() is None:
                 await _stop_process(*starting.result())
     code = cast("int", transport.get_returncode())
-    return ProcessResult(code, bytes(collector.stdout), bytes(collector.stderr))
+    return ProcessResult(
+        code, bytes(collector.stdout), bytes(collector.stderr), collector.stderr_size
+    )
 
 
 async def _start_process(
@@ -333,10 +397,7 @@ async def _start_process(
 async def _stop_process(
     transport: asyncio.SubprocessTransport, collector: _OutputCollector
 ) -> None:
-    if transport.get_returncode() is None:
-        # The process may have ended already, or run as another user.
-        with suppress(ProcessLookupError, PermissionError):
-            _kill_process(transport)
+    _kill_process(transport)
     # close() at once would reap the child process before asyncio's watcher does. Without the wait,
     # the end would be reported to a loop that may be closed by then.
     await asyncio.wait({collector.ended}, timeout=2 * PIPE_CLOSE_DELAY)
@@ -344,16 +405,21 @@ async def _stop_process(
 
 
 def _kill_process(transport: asyncio.SubprocessTransport) -> None:
-    if sys.platform == "win32":
-        transport.kill()  # Windows has no sessions: child processes survive
-    else:
-        os.killpg(transport.get_pid(), signal.SIGKILL)
+    if transport.get_returncode() is not None:
+        return
+    # The process may have ended already, or run as another user.
+    with suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            transport.kill()  # Windows has no sessions: child processes survive
+        else:
+            os.killpg(transport.get_pid(), signal.SIGKILL)
 
 
 class _OutputCollector(asyncio.SubprocessProtocol):
     def __init__(self) -> None:
         self.stdout = bytearray()
         self.stderr = bytearray()
+        self.stderr_size = 0
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the process has ended and its pipes are closed."""
         self._transport: asyncio.SubprocessTransport | None = None
@@ -368,6 +434,10 @@ class _OutputCollector(asyncio.SubprocessProtocol):
             self.stdout += content[: MAX_OUTPUT_BYTES + 1 - len(self.stdout)]
         else:
             self.stderr = (self.stderr + content)[-MAX_STDERR_BYTES:]
+            self.stderr_size += len(content)
+        too_long = len(self.stdout) > MAX_OUTPUT_BYTES or self.stderr_size > MAX_READ_STDERR_BYTES
+        if too_long and self._transport is not None:
+            _kill_process(self._transport)
 
     def process_exited(self) -> None:
         if self._transport is not None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+import logging
+import os
+import resource
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +35,19 @@ async def failure(plugin: ExecPlugin) -> str:
     assert caught.value.phase == "credentials"
     assert CANARY not in error_chain_text(caught.value)
     return str(caught.value)
+
+
+@contextmanager
+def no_free_descriptor() -> Generator[None]:
+    """Leave this process no file descriptor."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 # -- what it yields ----------------------------------------------------------------------------
@@ -143,6 +162,80 @@ async def test_the_error_for_a_plugin_without_execute_permission_names_the_remed
     assert message.endswith("can't be run: Permission denied: is the file executable (chmod +x)?")
 
 
+@pytest.mark.parametrize("entry", ["", ".", "./", "tools", "../here/tools"])
+@pytest.mark.parametrize("search_path", ["{entry}:/usr/bin:/bin", "/usr/bin:/bin:{entry}"])
+async def test_a_plugin_in_a_relative_directory_of_the_search_path_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, search_path: str
+) -> None:
+    (here := tmp_path / "here").mkdir()
+    (folder := here / entry).mkdir(exist_ok=True)
+    fake = FakePlugin(folder)
+    fake.set_status(token="abc")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", search_path.format(entry=entry))
+
+    assert await failure(made(fake, command="plugin")) == (
+        "here: the exec plugin 'plugin' is not run, because $PATH names its directory relative to "
+        "the current directory, where anybody may have put it: write absolute directories into "
+        "$PATH (an empty entry and '.' are relative), or the absolute path into `command:` of the "
+        "kubeconfig"
+    )
+    assert fake.runs == 0
+
+
+async def test_a_plugin_is_run_from_the_first_directory_of_the_search_path_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes = list[FakePlugin]()
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        fakes.append(FakePlugin(tmp_path / name))
+        fakes[-1].set_status(token=name)
+    folders = [tmp_path / "missing", *(fake.path.parent for fake in fakes)]
+    monkeypatch.setenv("PATH", ":".join([*map(str, folders), ".", "/usr/bin", "/bin"]))
+
+    assert await made(fakes[0], command="plugin")() == TokenGrant("Bearer first")
+    fakes[0].path.chmod(0o644)  # as in a shell, a file that is no program is passed over
+    assert await made(fakes[0], command="plugin")() == TokenGrant("Bearer second")
+
+
+async def test_the_error_for_a_plugin_without_a_free_descriptor_names_the_limit(
+    tmp_path: Path,
+) -> None:
+    fake = FakePlugin(tmp_path)
+    plugin = made(fake, installHint="Install it.")
+    with no_free_descriptor():
+        message = await failure(plugin)
+
+    assert message == (
+        f"here: the exec plugin '{fake.path}' can't be run: Too many open files: this program or "
+        "the machine has reached a limit (`ulimit -a`); the plugin is run again in 10 s or later"
+    )
+
+
+@pytest.fixture
+def sigchld_ignored(caplog: pytest.LogCaptureFixture) -> Generator[None]:
+    """Ignore SIGCHLD: the system then keeps the exit code of no child process."""
+    caplog.set_level(logging.ERROR, "asyncio")  # which warns of each such process
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.usefixtures("sigchld_ignored")
+async def test_a_plugin_works_in_a_program_that_ignores_sigchld(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.set_status(token="abc")
+
+    assert await made(fake)() == TokenGrant("Bearer abc")
+
+    fake.write_script("echo no lease >&2; exit 1")
+    assert await failure(made(fake)) == (
+        f"here: the exec plugin '{fake.path}' failed with an unknown code (this program ignores "
+        "SIGCHLD): no lease"
+    )
+
+
 async def test_the_last_line_of_stderr_is_in_the_error(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script("echo first >&2; echo run: aws sso login >&2; exit 3")
@@ -243,6 +336,24 @@ async def test_the_error_for_output_without_an_end_names_the_limit(tmp_path: Pat
     fake.write_script("head -c 1100000 /dev/zero")
 
     assert (await failure(made(fake))).endswith(f"printed more than 1048576 bytes; {CHECK}")
+
+
+@pytest.mark.parametrize(
+    ("stream", "fault"),
+    [
+        ("&1", "printed more than 1048576 bytes"),
+        ("&2", "wrote more than 67108864 bytes of diagnostics"),
+    ],
+)
+async def test_a_plugin_that_prints_without_an_end_is_killed(
+    tmp_path: Path, stream: str, fault: str
+) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.write_script(f"cat /dev/zero >{stream} & cat /dev/zero >{stream}")
+
+    async with asyncio.timeout(60):
+        message = await failure(made(fake))
+    assert message == f"here: the exec plugin '{fake.path}' {fault}; {CHECK}"
 
 
 async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None:
