@@ -351,7 +351,7 @@ class InformerPipeline(Generic[T]):
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         own_loop()  # raises under another library than asyncio
         self._on_fatal, self._task_group.on_fatal = on_fatal, self._record_fatal
-        self.status.started = True
+        self.status.start()
         failure: BaseException | None = None
         reporter = self.reporter
         reporter.metrics.informer_started(reporter.label, self.status.levels)

@@ -47,6 +47,13 @@ class InformerStatus:
         self._pump = pump
         self._reflectors = reflectors
 
+    def start(self) -> None:
+        """Load what reports failures: later, the program may have no free file descriptor."""
+        from aioinformer._runtime.delivery import statistics  # noqa: F401
+        from aioinformer._runtime.reporting import error_copy, health, problem  # noqa: F401
+
+        self.started = True
+
     def health(self) -> Health:
         from dataclasses import replace  # when a program first reads it
 

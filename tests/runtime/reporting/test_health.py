@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -149,3 +151,48 @@ def test_an_informer_that_has_ended_is_not_ok(state: InformerState) -> None:
 
 def test_the_text_of_a_blocked_informer_names_the_blocking_listeners() -> None:
     assert str(replace(SOUND, blocked_by=("a", "b"))) == "watching for 12.3 s, blocked by a, b"
+
+
+PROGRAM_WITHOUT_DESCRIPTORS = """
+import asyncio, os, resource
+from aioinformer import SharedInformerFactory
+from aioinformer.testing import Cluster, ClusterSource
+
+async def main():
+    cluster, problems = Cluster(), asyncio.Queue()
+    source = ClusterSource(cluster)
+    async with SharedInformerFactory(source) as informers:
+        pods = informers.informer("pods", on_error=problems.put_nowait)
+
+        async def fail(event):
+            raise RuntimeError("the disk is full")
+
+        registration = pods.add_handler(fail)
+        await informers.wait_synced(30)
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, lowest))
+        print(pods.health.state, pods, registration.statistics().delivered)
+        cluster.create("pods", {"metadata": {"name": "a"}}, namespace="web")
+        print(await problems.get())
+        source.faults.refuse()
+        source.faults.reset()
+        print(await problems.get())
+    print(repr(pods.health.error))
+
+asyncio.run(main())
+"""
+
+
+def test_reports_need_no_file_descriptor() -> None:
+    """What reports a failure is loaded before the program has used up its descriptors."""
+    command = [sys.executable, "-c", PROGRAM_WITHOUT_DESCRIPTORS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "watching",
+        "pods:",
+        "pods:",
+        "ConnectionFailed('the",
+    ]
+    assert "Too many open files" not in done.stderr
