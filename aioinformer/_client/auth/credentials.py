@@ -19,7 +19,12 @@ from typing import Protocol
 from yarl import URL
 
 from aioinformer._client.auth.off_loop import run_in_thread
-from aioinformer._client.auth.proxies import Proxy, find_environment_proxy, is_loopback
+from aioinformer._client.auth.proxies import (
+    Proxy,
+    bracket_hint,
+    find_environment_proxy,
+    is_loopback,
+)
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ConfigurationError
 
@@ -193,17 +198,21 @@ def parse_server_url(text: str) -> URL:
     Raises:
         ConfigurationError: the text is not the URL of an HTTP server, or has a password or query.
     """
+    hint = bracket_hint(text, "https://[fd00::1]:6443")
     try:
         url = URL(text.rstrip("/"))
     except ValueError as error:
-        if "port" in str(error).lower():  # "Port out of range 0-65535", or not a number
+        if (
+            "port" in str(error).lower() and not hint
+        ):  # "Port out of range 0-65535", or not a number
             shown = _displayable_url(text, URL())
             message = f"the port of {shown} is not a number from 1 to 65535"
             raise ConfigurationError(message) from None  # the cause may quote a secret
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
         shown = _displayable_url(text, url)
-        raise ConfigurationError(f"a server is a URL such as https://10.0.0.1:6443, not {shown}")
+        text = f"a server is a URL such as https://10.0.0.1:6443, not {shown}{hint}"
+        raise ConfigurationError(text)
     if url.user is not None or url.password is not None:
         raise ConfigurationError(f"the URL of server {url.host} contains a user or password")
     if url.query_string or url.fragment:

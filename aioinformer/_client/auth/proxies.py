@@ -8,6 +8,7 @@ Python's rules for ``$NO_PROXY`` know no CIDR and no loopback address.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,20 @@ IpAddress: TypeAlias = IPv4Address | IPv6Address
 def host_and_port(url: URL) -> str:
     """Return the host and the port of a URL for a message, an IPv6 address in brackets."""
     return f"{url.host_subcomponent}:{url.port}"
+
+
+UNBRACKETED_ADDRESS = re.compile(
+    r"(?:[^/?#]*://)?(?:[^/?#]*@)?\[?[\da-f]*(?::[\da-f.]*){2,}(?:%[^/?#\]]*)?(?:[/?#].*)?",
+    re.IGNORECASE,
+)
+"""A URL, or the part behind its scheme, with an address of IPv6 that is not in brackets."""
+
+
+def bracket_hint(text: str, example: str) -> str:
+    """Return the half sentence for the URL of an IPv6 address without brackets; else nothing."""
+    if UNBRACKETED_ADDRESS.fullmatch(text) is None:
+        return ""
+    return f": an IPv6 address is written in brackets, as in {example}"
 
 
 def is_loopback(url: URL) -> bool:
@@ -66,7 +81,8 @@ def parse_proxy_url(text: str) -> Proxy:
             "a proxy is a URL such as http://10.0.0.1:3128; SOCKS proxies are not supported"
         )
     if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigurationError("a proxy is a URL such as http://10.0.0.1:3128")
+        hint = bracket_hint(text, "http://[fd00::1]:3128")
+        raise ConfigurationError(f"a proxy is a URL such as http://10.0.0.1:3128{hint}")
     if url.user is None:
         return Proxy(url)
     pair = f"{url.user}:{url.password or ''}".encode()

@@ -80,18 +80,20 @@ def map_request_error(
     redactor: Redactor | None = None,
     proxy: Proxy | None = None,
     origin: str = "",
+    has_answered: bool = False,
 ) -> FetchError:
     """Return the error for a request that got no response. Raise it ``from error``.
 
     Secrets, and everything that ``error`` quotes of a response, are removed from ``error`` in
     place. For a write that may have reached the server, the message says that its outcome is
     unknown. ``origin`` is the file and context that name the server; empty if there is none.
+    ``has_answered`` is true if the server has answered another request.
     """
     _strip_headers(error)
     if redactor is not None:
         # Before the text is used: a proxy's reason phrase may repeat what it received.
         redactor.redact_error(error)
-    mapped = _map_request_error(error, url, request, proxy)
+    mapped = _map_request_error(error, url, request, proxy, has_answered=has_answered)
     strip_quoted_response(error)
     unsent = isinstance(mapped, ConnectionFailed) or isinstance(
         error, aiohttp.ConnectionTimeoutError
@@ -104,9 +106,17 @@ def map_request_error(
 
 
 def _map_request_error(
-    error: BaseException, url: URL, request: ApiRequest, proxy: Proxy | None
+    error: BaseException,
+    url: URL,
+    request: ApiRequest,
+    proxy: Proxy | None,
+    *,
+    has_answered: bool,
 ) -> FetchError:
     host, target = host_and_port(url), f"{request.method} {url.with_query(None)}"
+    # A TLS server answers plain HTTP with an alert, or closes the connection.
+    is_suspect = url.scheme == "http" and not has_answered
+    https_hint = "; should the server's URL begin with https://?" if is_suspect else ""
     match error:
         case aiohttp.ClientHttpProxyError() if proxy is not None:
             answer = f"{error.status} {one_line(error.message, MAX_PHRASE_LENGTH)}".rstrip()
@@ -134,12 +144,10 @@ def _map_request_error(
             return RequestTimedOut(f"{target}: no response in the time allowed")
         case aiohttp.ClientResponseError() | HttpProcessingError():
             fault = _describe_encoding(error) or _describe_oversized_head(error.message)
-            return ProtocolError(
-                f"{target}: {fault or f'the response is not HTTP{_https_hint(url)}'}"
-            )
+            return ProtocolError(f"{target}: {fault or f'the response is not HTTP{https_hint}'}")
         case aiohttp.ServerDisconnectedError():
             text = "the server closed the connection without a response"
-            return ConnectionLost(f"{target}: {text}{_https_hint(url)}")
+            return ConnectionLost(f"{target}: {text}{https_hint}")
         case _ if (alert := _find_tls_alert(error)) is not None:
             return ConnectionFailed(f"{host}: {describe_tls_error(alert)}")
         case _:
@@ -254,8 +262,3 @@ def _describe_oversized_head(message: str) -> str:
             f"more than {MAX_HEAD_LINE} bytes): does a proxy in between add to it?"
         )
     return ""
-
-
-def _https_hint(url: URL) -> str:
-    # A TLS server answers plain HTTP with an alert, or closes the connection.
-    return "; should the server's URL begin with https://?" if url.scheme == "http" else ""

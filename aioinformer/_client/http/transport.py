@@ -180,6 +180,7 @@ class Transport:
         self._resolver = Resolver()
         self._current_sessions: Sessions | None = None
         self._sessions: set[Sessions] = set()
+        self._has_answered = False
         self._closed = False
 
     # -- requests ------------------------------------------------------------------------------
@@ -269,6 +270,7 @@ class Transport:
             raise
         finally:
             opened_addresses.reset(token)
+        self._has_answered = True
         if response.status >= 500:
             await self._leave_address(sessions, opened)
         stream = ResponseStream(response, request, sessions, opened)
@@ -379,6 +381,7 @@ class Transport:
                 redactor=self._make_redactor(headers, request),
                 proxy=proxy,
                 origin=self._credentials.origin,
+                has_answered=self._has_answered,
             ) from error
 
     def _build_headers(self, request: ApiRequest, url: URL, authorization: str) -> CIMultiDict[str]:

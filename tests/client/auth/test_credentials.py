@@ -75,6 +75,31 @@ def test_a_server_that_is_no_http_url_is_a_configuration_error(text: str) -> Non
         parse_server_url(text)
 
 
+@pytest.mark.parametrize(
+    "address", ["fd00::1", "fd00::1:6443", "::1:6443", "::ffff:10.0.0.1:443", "fe80::1%eth0:1"]
+)
+@pytest.mark.parametrize("form", ["https://{}", "http://{}/k8s", "{}", "https://[{}"])
+def test_the_error_for_an_ipv6_address_without_brackets_shows_how_it_is_written(
+    address: str, form: str
+) -> None:
+    text = form.format(address)
+    with pytest.raises(ConfigurationError) as caught:
+        parse_server_url(text)
+    assert str(caught.value) == (
+        f"a server is a URL such as https://10.0.0.1:6443, not {text!r}: an IPv6 address is "
+        "written in brackets, as in https://[fd00::1]:6443"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["https://host:123456", "https://host:port", "https://10.0.0.1:6443:1"]
+)
+def test_the_error_for_another_url_says_nothing_of_ipv6(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_server_url(text)
+    assert "IPv6" not in str(caught.value)
+
+
 def test_the_error_quotes_an_invalid_server_url() -> None:
     with pytest.raises(ConfigurationError, match=r"6443, not '10\.0\.0\.1:6443'$"):
         parse_server_url("10.0.0.1:6443")

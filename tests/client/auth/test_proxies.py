@@ -34,6 +34,16 @@ def test_a_proxy_that_is_no_http_proxy_is_rejected(text: str) -> None:
         parse_proxy_url(text)
 
 
+@pytest.mark.parametrize("text", ["http://fd00::1:3128", "http://me:secret@::1", "fd00::1:3128"])
+def test_the_error_for_an_ipv6_address_without_brackets_shows_how_it_is_written(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_proxy_url(text)
+    assert str(caught.value) == (
+        "a proxy is a URL such as http://10.0.0.1:3128: an IPv6 address is written in brackets, as "
+        "in http://[fd00::1]:3128"
+    )
+
+
 def test_the_error_for_a_socks_proxy_says_that_none_is_supported() -> None:
     with pytest.raises(ConfigurationError, match="SOCKS proxies are not supported") as caught:
         parse_proxy_url(f"socks5://me:{CANARY}@proxy:1080")

@@ -6,15 +6,16 @@ import asyncio
 import gc
 import ssl
 
+import pytest
 from aiohttp import web
 
-from aioinformer.errors import (
-    ConnectionFailed,
-)
+from aioinformer._client.http.request import ApiRequest
+from aioinformer.errors import ConnectionFailed, ConnectionLost, ProtocolError
 from tests.client.conftest import Certificates
 from tests.client.servers import free_address, http_server, tcp_server
 from tests.client.transports import (
     CANARY,
+    LIST,
     WATCH,
     error_texts,
     pong,
@@ -93,6 +94,31 @@ async def test_the_error_for_plain_http_to_a_tls_port_suggests_https(
         error = await read_error(transport)
 
     assert "should the server's URL begin with https://?" in str(error)
+
+
+WRITE = ApiRequest("write", "/api/v1/pods/web-0", method="PUT", body=b"{}")
+
+
+@pytest.mark.parametrize("call", [LIST, WRITE], ids=["list", "write"])
+@pytest.mark.parametrize("fault", [b"", b"no HTTP\r\n\r\n"], ids=["closed", "not HTTP"])
+async def test_a_server_that_has_answered_is_not_suspected_of_tls(
+    call: ApiRequest, fault: bytes
+) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readuntil(b"\r\n\r\n") and answer:
+            writer.write(answer)
+        writer.write(fault)
+        await writer.drain()
+
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        await read(transport)
+        answer = b""
+        error = await read_error(transport, call)
+
+    assert isinstance(error, ConnectionLost | ProtocolError)
+    assert "https" not in str(error)
 
 
 # -- proxies -----------------------------------------------------------------------------------
