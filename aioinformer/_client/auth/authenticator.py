@@ -11,17 +11,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.auth.token_refresh import RefreshingAuthorization
-from aioinformer.errors import RequestTimedOut
+from aioinformer._client.auth.token_refresh import NoticesChange
+from aioinformer.errors import NotRunning, RequestTimedOut
 
 REFRESH_COOLDOWN = 30.0
 """Seconds after a refresh for a 401 in which another 401 causes no refresh, unless a request has
 succeeded in between. A server that answers 401 to everything must not cause one run of an exec
 plugin per request."""
+
+LOOK_INTERVAL = 1.0
+"""Seconds between two looks at the sources of credentials that the server has rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Authenticator:
         self._credentials = credentials
         self._timeout = timeout
         self._refresh_allowed_at = 0.0
+        self._looked_at = float("-inf")
         self._lock = asyncio.Lock()
 
     async def current_credentials(self) -> RequestCredentials:
@@ -79,17 +83,23 @@ class Authenticator:
         self._refresh_allowed_at = 0.0
 
     async def wait_for_change(self, timeout: float) -> bool:
-        """Wait until there are other credentials; return False if ``timeout`` seconds pass."""
-        authorization = self._credentials.authorization
-        if not isinstance(authorization, RefreshingAuthorization):
-            await asyncio.sleep(timeout)
-            return False
-        try:
+        """Wait until there are other credentials; return False if ``timeout`` seconds pass.
+
+        All that wait share one look a second at the sources.
+        """
+        both = (self._credentials.authorization, self._credentials.tls)
+        parts = [each for each in both if isinstance(each, NoticesChange)]
+        seen, loop = sum(each.changes for each in parts), asyncio.get_running_loop()
+        with suppress(TimeoutError, NotRunning):  # NotRunning: the next request raises it
             async with asyncio.timeout(timeout):
-                await authorization.wait_for_change()
-        except TimeoutError:
-            return False
-        return True
+                while sum(each.changes for each in parts) == seen:
+                    if loop.time() - self._looked_at >= LOOK_INTERVAL:
+                        self._looked_at = loop.time()
+                        for each in parts:
+                            await each.look()
+                    await asyncio.sleep(LOOK_INTERVAL / 2)
+                return True
+        return False
 
     async def aclose(self) -> None:
         """End the background refresh of the credentials."""

@@ -103,6 +103,7 @@ class RotatingTls:
         self._used_plugin_pair: CertificatePair | None = None
         self._next_read_at = 0.0
         self._last_warning = ""
+        self.changes = 0
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
         """Return the context; see ``Tls``.
@@ -118,6 +119,11 @@ class RotatingTls:
             self._refresh.start()
         return context
 
+    async def look(self) -> None:
+        """Read the certificates again; see ``NoticesChange``."""
+        if self._context is not None:
+            await self._refresh()
+
     async def _update_context(self) -> ssl.SSLContext:
         now = asyncio.get_running_loop().time()
         pair = self._plugin_pair()
@@ -126,6 +132,7 @@ class RotatingTls:
             material = TlsMaterial(found.authority, found.pair or pair, found.verify)
             if self._context is None or material != self._material:
                 self._context = await run_in_thread(material.make_context)
+                self.changes += 1
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             text = f"{self._origin}: a certificate or its key can't be used: {_error_reason(error)}"
             if self._context is None:

@@ -61,13 +61,6 @@ class TokenFile:
         self._last_warning = ""
         return TokenGrant(self.header, valid_for=REREAD_INTERVAL)
 
-    async def has_changed(self) -> bool:
-        """Return True if the file has another token than the one in use."""
-        try:
-            return bearer_header(await run_in_thread(partial(_read_file, self.path))) != self.header
-        except (OSError, ValueError):  # it is being replaced
-            return False
-
 
 def _read_file(path: Path) -> bytes:
     with path.open("rb") as file:

@@ -18,6 +18,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -26,9 +27,6 @@ from aioinformer.errors import FetchError, NotRunning
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-CHANGE_INTERVAL = 1.0
-"""Seconds between two looks at a source of credentials whose last ones were rejected."""
 
 CLOSED_MESSAGE = "the client was closed before the request was sent"
 
@@ -57,25 +55,36 @@ class TokenGrant:
 
 @runtime_checkable
 class NoticesChange(Protocol):
-    """A source of credentials that can be looked at without a cost, such as a file."""
+    """Credentials that may change."""
 
-    async def has_changed(self) -> bool:
-        """Return True if there are other credentials than those in use."""
+    @property
+    def changes(self) -> int:
+        """The number of times that they have changed."""
+        ...
+
+    async def look(self) -> None:
+        """Read the source again if that has no cost. A source that can't be read has not changed.
+
+        Raises:
+            NotRunning: the client was closed.
+        """
         ...
 
 
 class RefreshingAuthorization:
     """An ``Authorization`` whose header is refreshed in time and after a rejection."""
 
-    def __init__(self, source: Callable[[], Coroutine[Any, Any, TokenGrant]]) -> None:
+    def __init__(
+        self, source: Callable[[], Coroutine[Any, Any, TokenGrant]], *, is_file: bool = False
+    ) -> None:
         """Create the authorization. ``source`` raises ``FetchError`` if it has no grant."""
         self._source = source
+        self._is_file = is_file
         self._refresh = SingleFlight(self._fetch_grant, name="refresh of credentials")
         self._grant: TokenGrant | None = None
         self._granted_at = 0.0
         self._last_warning = ""
-        self._looked_at = float("-inf")
-        self._changes = 0
+        self.changes = 0
 
     @property
     def pair(self) -> CertificatePair | None:
@@ -106,24 +115,11 @@ class RefreshingAuthorization:
             # All waiting requests share the error of the task, but each must raise its own.
             raise FetchError(str(error), phase="credentials") from error.__cause__
 
-    async def wait_for_change(self) -> None:
-        """Wait until the source has other credentials; for ever if that can't be seen.
-
-        All that wait share one look a second.
-        """
-        source: object = self._source
-        seen, loop = self._changes, asyncio.get_running_loop()
-        if not isinstance(source, NoticesChange):
-            await asyncio.Event().wait()
-            return
-        while True:
-            if loop.time() - self._looked_at >= CHANGE_INTERVAL:
-                self._looked_at = loop.time()
-                if await source.has_changed():
-                    self._grant, self._changes = None, self._changes + 1
-            if self._changes != seen:
-                return
-            await asyncio.sleep(CHANGE_INTERVAL / 2)
+    async def look(self) -> None:
+        """See ``NoticesChange``. An exec plugin is not run: it may ask the user to log in."""
+        if self._is_file:
+            with suppress(FetchError):
+                await self._refresh()
 
     async def _fetch_grant(self) -> TokenGrant:
         try:
@@ -135,6 +131,9 @@ class RefreshingAuthorization:
                 logger.warning("%s", error)
             raise
         self._last_warning = ""
+        last = self._grant
+        if last is not None and (last.header, last.pair) != (grant.header, grant.pair):
+            self.changes += 1
         self._grant, self._granted_at = grant, asyncio.get_running_loop().time()
         return grant
 

@@ -53,7 +53,7 @@ class InClusterConfig:
         namespace = self.environment.get("POD_NAMESPACE", "")  # from the downward API
         return Credentials(
             server,
-            RefreshingAuthorization(TokenFile(token, where)),
+            RefreshingAuthorization(TokenFile(token, where), is_file=True),
             RotatingTls(MountedAuthority(authority).read_material, origin=where),
             proxy=find_environment_proxy(server, self.environment),
             namespace=namespace or (own.read_text().strip() if own.is_file() else ""),

@@ -197,7 +197,9 @@ class ReloadingContext:
         except ConfigurationError as error:
             raise ConfigurationError(f"{context.origin}: {error}") from error
         choose_source = partial(self._choose_grant_source, loaded.header)
-        authorization = RefreshingAuthorization(await run_in_thread(choose_source))
+        authorization = RefreshingAuthorization(
+            await run_in_thread(choose_source), is_file=not context.has_plugin
+        )
         tls = RotatingTls(
             self._read_material, origin=context.origin, plugin_pair=lambda: authorization.pair
         )

@@ -77,6 +77,29 @@ async def test_a_rejected_token_is_renewed_once_for_all_concurrent_requests() ->
 
 
 @in_virtual_time
+async def test_a_token_that_another_request_has_renewed_ends_the_waits() -> None:
+    """An exec plugin is not run to find out if it has other credentials."""
+    source = Source()
+    access = source.access()
+    rejected = await access.current_credentials()
+    waits = [asyncio.create_task(access.wait_for_change(60.0)) for _ in range(2)]
+    await asyncio.sleep(30.0)
+    assert (source.runs, [wait.done() for wait in waits]) == (1, [False, False])
+
+    await access.refresh_after_401(rejected)
+    await asyncio.sleep(1.0)
+
+    assert [wait.done() and wait.result() for wait in waits] == [True, True]
+    assert not await access.wait_for_change(60.0)
+    assert source.runs == 2
+
+
+@in_virtual_time
+async def test_credentials_that_never_change_end_no_wait() -> None:
+    assert not await secured(context()).wait_for_change(60.0)
+
+
+@in_virtual_time
 async def test_a_renewed_token_that_is_rejected_is_not_renewed_again_during_the_cooldown() -> None:
     source = Source()
     access = source.access()

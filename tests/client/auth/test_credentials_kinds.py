@@ -127,6 +127,28 @@ async def test_rejected_credentials_are_renewed_and_the_request_is_sent_again(
         assert guard.identities == [first, first, second, second]
 
 
+SEEN_WITHOUT_A_RUN = [name for name in CREDENTIAL_KINDS if not name.startswith("exec")]
+
+
+@pytest.mark.parametrize(
+    "kind", [CREDENTIAL_KINDS[name] for name in SEEN_WITHOUT_A_RUN], ids=SEEN_WITHOUT_A_RUN
+)
+async def test_replaced_credentials_end_the_wait_after_a_rejection(
+    it: ConfiguredCredentials, kind: CredentialKind
+) -> None:
+    async with guarded(it, kind) as (guard, transport):
+        guard.accepted = set()
+        assert type(await read_error(transport)) is Unauthorized
+        waits = [asyncio.create_task(transport.wait_for_credentials(60.0)) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        assert not any(wait.done() for wait in waits)
+
+        guard.accepted = {second := kind(it, 1)}
+        assert await asyncio.wait_for(asyncio.gather(*waits), 20.0) == [True, True]
+        assert (await read(transport)).decode() == second
+        assert not await transport.wait_for_credentials(1.5)
+
+
 @every_way
 async def test_a_rotation_of_the_credentials_does_not_end_a_watch(
     it: ConfiguredCredentials, kind: CredentialKind
