@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from aioinformer._client.auth.redaction import REDACTED
 from aioinformer._core.objects.resources import BUILT_IN
-from aioinformer._core.writing.write_requests import Method
+from aioinformer._core.writing.write_requests import OWNER_FINALIZERS, Method
 from aioinformer.errors import Phase, Status
 
 # -- connections -------------------------------------------------------------------------------
@@ -149,8 +149,8 @@ BLOCKING_DENIAL = (
 """Sentences of the admission plugin OwnerReferencesPermissionEnforcement."""
 
 BLOCKING_HINT = (
-    "a Role or ClusterRole must allow update on <resource>/finalizers, with the resource of the "
-    "owner; or pass block_owner_deletion=False"
+    f"a Role or ClusterRole must allow update on {OWNER_FINALIZERS}; or pass "
+    f"block_owner_deletion=False"
 )
 
 
