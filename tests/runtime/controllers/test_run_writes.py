@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -85,7 +85,11 @@ def make_status_cluster(*names: str) -> Cluster:
 
 
 def reconcile_once(
-    action: Action, cluster: Cluster, *, name: str = "foos", **options: Unpack[ControllerKeywords]
+    action: Action,
+    cluster: Cluster,
+    *,
+    name: str = "foos",
+    options: ControllerKeywords | None = None,
 ) -> object:
     """Return the result of ``action`` in the first run of the foo ``a``; raise what it raises."""
     results: asyncio.Future[object] | None = None
@@ -105,7 +109,7 @@ def reconcile_once(
                 except InformerError as error:
                     results.set_exception(error)
 
-            async with Controller(foos, reconcile, name=name, **options).owns(bars):
+            async with Controller(foos, reconcile, name=name, **(options or {})).owns(bars):
                 return await asyncio.wait_for(results, 30)
 
     return run_simulated(main)
@@ -744,7 +748,7 @@ def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
     async def action(setting: Setting) -> object:
         return await CHILD_WRITES[write](setting.ctx, **call)
 
-    reconcile_once(action, cluster, **controller)
+    reconcile_once(action, cluster, options=controller)
     (reference,) = cluster.get(BARS, "child")["metadata"]["ownerReferences"]
     assert (reference["controller"], reference.get("blockOwnerDeletion")) == (True, expected)
 
