@@ -14,15 +14,19 @@ import msgspec
 import pytest
 
 from aioinformer import (
+    Client,
     KubeObject,
+    LabelSelector,
     ListRequest,
     ObjectKey,
     Resource,
+    Scope,
     Shape,
     SharedInformer,
     SharedInformerFactory,
     WatchRequest,
     label_index,
+    labelled,
     where,
 )
 from aioinformer.conditions import (
@@ -45,7 +49,7 @@ from aioinformer.errors import (
     SyncTimeout,
     UsageError,
 )
-from aioinformer.testing import Cluster, ClusterSource, Faults
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from aioinformer.testing.server.source import ClusterListerWatcher
 from tests.cpu_time import short_turns
 from tests.runtime.informers import (
@@ -364,6 +368,24 @@ async def test_a_condition_is_waited_for_and_named_when_the_time_is_over() -> No
         cluster.delete("pods", "a")
 
         assert await waiting is None
+
+
+async def test_a_selector_for_nothing_selects_nothing_from_a_server_and_from_a_cache() -> None:
+    cluster, nothing = cluster_with_pods("a", "b"), LabelSelector.nothing()
+    async with (
+        ApiServer(cluster) as server,
+        Client(server.url) as client,
+        SharedInformerFactory(client) as informers,
+    ):
+        pods = informers.informer("pods", indexers={"labels": label_index("nothing")})
+        none = informers.informer("pods", labels=nothing)
+        several = informers.informer("pods", namespaces={"default": Scope(labels=nothing)})
+        await informers.wait_synced(timeout=30)
+        assert len(pods.lister) == 2
+        assert pods.lister.list(labels=nothing) == []
+        assert pods.lister.list(where=labelled(nothing)) == []
+        assert len(none.lister) == len(several.lister) == 0
+        assert list(await client.api("pods", namespace="default").list(labels=nothing)) == []
 
 
 def ready_entry(message: str = "") -> dict[str, Any]:
