@@ -82,8 +82,8 @@ _PAGES = {
         " ResourceList WatchEvent WatchKeywords"
     ),
     "conditions": (
-        "Condition ConditionLike ConditionStatus all_of any_of condition_true crd_established"
-        " deleted exists job_complete negate rollout_complete set_condition"
+        "Condition ConditionLike ConditionStatus PresentCondition all_of any_of condition_true"
+        " crd_established deleted exists job_complete negate rollout_complete set_condition"
     ),
     "controllers": (
         "ControllerBuilder ControllerHealth EventStatistics FailingKey FastSlow"

@@ -8,8 +8,8 @@ conditions. A controller sets conditions with ``set_condition``.
 Example::
 
     from aioinformer.conditions import (
-        Condition, ConditionLike, ConditionStatus, all_of, any_of, condition_true, crd_established,
-        exists, job_complete, negate, set_condition,
+        Condition, ConditionLike, ConditionStatus, PresentCondition, all_of, any_of, condition_true,
+        crd_established, exists, job_complete, negate, set_condition,
     )
 
     ready: ConditionLike = condition_true("Ready")
@@ -18,8 +18,8 @@ Example::
     assert pods.lister.list(where=negate(running)) == []
 
     jobs = informers.informer("jobs")
-    ended = any_of(job_complete, condition_true("Failed"))
-    assert await jobs.wait_until("migrate", ended, timeout=30) is not None
+    ended: PresentCondition = any_of(job_complete, condition_true("Failed"))
+    print((await jobs.wait_until("migrate", ended, timeout=30))["status"])
 
     definitions = informers.informer("customresourcedefinitions")
     served = definitions.wait_until("widgets.example.com", crd_established, timeout=0.1)
@@ -37,6 +37,7 @@ Example::
 from aioinformer._core.selectors.conditions import (
     Condition,
     ConditionLike,
+    PresentCondition,
     all_of,
     any_of,
     condition_true,
@@ -54,6 +55,7 @@ __all__ = [
     "Condition",
     "ConditionLike",
     "ConditionStatus",
+    "PresentCondition",
     "all_of",
     "any_of",
     "condition_true",

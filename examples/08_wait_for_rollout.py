@@ -36,8 +36,7 @@ async def main(name: str = "web", image: str = "nginx", namespace: str = "defaul
             done = await deployments.wait_until(written.key, rollout_complete, timeout=300)
         except CacheWaitTimeout as error:
             sys.exit(f"not rolled out: {error}")
-        if done is not None:
-            print("rolled out:", done["status"]["updatedReplicas"], "replicas of", image)
+        print("rolled out:", done["status"]["updatedReplicas"], "replicas of", image)
 
 
 asyncio.run(main(*sys.argv[1:4]))

@@ -11,7 +11,8 @@ OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name", "fields=")
 """The values of ``watch -o``; paths follow the last one."""
 
 WAIT_GOALS = ("rollout", "create", "delete", "job-complete", "condition=")
-"""The values of ``wait --for``; the type of a condition follows the last one."""
+"""The values of ``wait --for``; the type of a condition, and its status if this is not True, follow
+the last one."""
 
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|h|m|s|)")
@@ -107,13 +108,11 @@ def output_format(text: str) -> str:
 
 def wait_goal(text: str) -> str:
     *words, condition = WAIT_GOALS
-    condition_type = text.removeprefix(condition)
-    if text in words or (
-        text.startswith(condition) and condition_type and "=" not in condition_type
-    ):
+    if text in words or re.fullmatch(rf"{condition}[^=]+(=[^=]+)?", text):
         return text
     raise argparse.ArgumentTypeError(
-        f"must be {', '.join(words)} or {condition}TYPE, such as condition=Ready, not {text!r}"
+        f"must be {', '.join(words)} or {condition}TYPE[=STATUS], such as condition=Ready or "
+        f"condition=Ready=False, not {text!r}"
     )
 
 

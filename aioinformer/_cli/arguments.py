@@ -382,7 +382,7 @@ def _add_wait(wait: argparse.ArgumentParser) -> None:
         type=wait_goal,
         required=True,
         metavar="STATE",
-        help="rollout, create, delete, job-complete or condition=TYPE",
+        help="rollout, create, delete, job-complete or condition=TYPE[=STATUS]",
     )
     wait.add_argument(
         "--timeout",

@@ -60,11 +60,13 @@ WAIT_EXAMPLES = """\
 examples:
   aioinformer wait deploy/web --for rollout --timeout 2m
   aioinformer wait pod web-0 --for condition=Ready
+  aioinformer wait node/a --for condition=Ready=False
   aioinformer wait job/migrate --for job-complete --timeout 10m
   aioinformer wait ns/preview --for delete
 
-The object may not exist yet, except that an absent object is deleted. The exit
-code is 0 when the object has reached the state, and 1 after the timeout.
+The object may not exist yet, except that an absent object is deleted, as is one
+that was created again under the same name. The exit code is 0 when the object
+has reached the state, and 1 after the timeout.
 """
 
 HEALTH_EXAMPLES = """\

@@ -79,7 +79,7 @@ class WaitCommandOptions(ClusterOptions):
     resource: str
     name: str
     goal: str
-    """``rollout``, ``create``, ``delete``, ``job-complete`` or ``condition=TYPE``."""
+    """``rollout``, ``create``, ``delete``, ``job-complete`` or ``condition=TYPE[=STATUS]``."""
     timeout: float = 30.0
     """Seconds until the command gives up; kubectl's default."""
 

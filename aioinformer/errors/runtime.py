@@ -128,12 +128,14 @@ class CacheWaitTimeout(InformerError, TimeoutError):
     """``wait_for``, ``wait_until`` or ``verify`` did not see the awaited state within ``timeout=``.
 
     The message contains the informer's health. ``resource_version`` is the version up to which the
-    cache has applied all changes.
+    cache has applied all changes. ``reason`` is the object's own state, such as ``2 of 3 pods
+    updated, 1 available`` or ``the object was deleted meanwhile``; empty if unknown.
     """
 
-    def __init__(self, message: str, *, resource_version: str) -> None:
+    def __init__(self, message: str, *, resource_version: str, reason: str = "") -> None:
         super().__init__(message)
         self.resource_version = resource_version
+        self.reason = reason
 
 
 class ListenerOverflow(InformerError):

@@ -52,8 +52,8 @@ def test_a_text_that_is_no_duration_is_rejected(text: str) -> None:
         (output_format, ["table", "json", "fields=spec"], ["yml", "fields", ""]),
         (
             wait_goal,
-            ["rollout", "delete", "condition=Ready"],
-            ["ready", "condition=", "condition=Ready=True", ""],
+            ["rollout", "delete", "condition=Ready", "condition=Ready=False"],
+            ["ready", "condition=", "condition=Ready=", "condition==True", "condition=a=b=c", ""],
         ),
     ],
     ids=lambda value: value.__name__ if callable(value) else None,

@@ -278,7 +278,7 @@ def test_a_duration_has_units(text: str, seconds: float) -> None:
         (["po/a", "--for", "delete", "--timeout", "1x"], "must be a duration such as 90s"),
         (["po/a", "--for", "delete", "--timeout", "0s"], "must be a duration such as 90s"),
         (["po/a", "--for", "delete", "--timeout", "1m30"], "must be a duration such as 90s"),
-        (["po/a", "--for", "ready"], "condition=TYPE, such as condition=Ready, not 'ready'"),
+        (["po/a", "--for", "ready"], "condition=TYPE[=STATUS], such as condition=Ready or"),
         (["po/a", "--for", "condition="], "not 'condition='"),
         (["po/a"], "required: --for"),
         (["po", "--for", "delete"], "name one object"),

@@ -13,10 +13,12 @@ from prometheus_client import CollectorRegistry
 
 from aioinformer import Client, Operator
 from aioinformer.adapters.prometheus import PrometheusMetrics
-from aioinformer.testing import ApiServer, Cluster, running_operator
+from aioinformer.testing import ApiServer, Cluster, load_manifests, running_operator
 from aioinformer.testing.simulation import simulate
 from examples.operator_app.app import CONFIGMAPS, make_operator
-from tests.examples.site_operator import Purges, Sites, sites_converge
+from tests.examples.site_operator import CRD, Purges, Sites, sites_converge
+
+RBAC = CRD.with_name("rbac.yaml")
 
 
 class Setting:
@@ -30,17 +32,24 @@ class Setting:
 
 
 @asynccontextmanager
-async def running(**options: object) -> AsyncGenerator[Setting]:
+async def running(*, restricted: bool = False, **options: object) -> AsyncGenerator[Setting]:
+    """Run the operator. A restricted one has the rights of ``rbac.yaml`` alone."""
     cluster, purges = Cluster(), Purges()
     sites = Sites(cluster)
-    async with ApiServer(cluster) as server, Client(server.url) as client:
+    load_manifests(cluster, RBAC)
+    server = ApiServer(cluster, authorization="RBAC" if restricted else "AlwaysAllow")
+    server.access.add_user("system:serviceaccount:default:site-operator", token="t")
+    async with server, Client(server.url, token="t") as client:
         operator = make_operator(client, purges, **options)
         async with running_operator(operator, timeout=30):
             yield Setting(server, sites, operator, purges)
 
 
-async def test_a_site_is_created_updated_and_cleaned_up() -> None:
-    async with running() as setting:
+@pytest.mark.parametrize("restricted", [False, True], ids=["all rights", "those of rbac.yaml"])
+async def test_a_site_is_created_updated_and_cleaned_up(
+    restricted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(restricted=restricted) as setting:
         sites = setting.sites
         sites.create("tea", page="<h1>tea</h1>", pods=2)
         await setting.settled()
@@ -73,6 +82,7 @@ async def test_a_site_is_created_updated_and_cleaned_up() -> None:
         await setting.settled()
         assert (sites.get("tea"), sites.page("tea"), sites.deployment("tea")) == (None, None, None)
         assert setting.purges.names == ["tea"]
+    assert "403" not in caplog.text
 
 
 async def test_a_run_without_changes_writes_nothing() -> None:

@@ -35,6 +35,17 @@ from aioinformer import (
     where,
 )
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer.conditions import (
+    all_of,
+    any_of,
+    condition_true,
+    crd_established,
+    deleted,
+    exists,
+    job_complete,
+    negate,
+    rollout_complete,
+)
 
 
 class Spec(Struct, frozen=True, gc=False):
@@ -120,6 +131,15 @@ async def check_lister_types(pods: SharedInformer[Pod], plain: SharedInformer) -
         assert_type(pod, Pod)
     assert_type(await pods.wait_for({}), Pod | None)
     assert_type(await pods.wait_until("web/a", lambda pod: pod is not None), Pod | None)
+    for condition in (exists, rollout_complete, job_complete, crd_established):
+        assert_type(await pods.wait_until("web/a", condition), Pod)
+    assert_type(await plain.wait_until("web/a", condition_true("Ready")), KubeObject)
+    assert_type(await plain.wait_until("web/a", where("spec.nodeName", "a")), KubeObject)
+    assert_type(await plain.wait_until("a", all_of(exists, where("spec.x", 1))), KubeObject)
+    assert_type(await plain.wait_until("a", any_of(exists, job_complete)), KubeObject)
+    assert_type(await plain.wait_until("a", any_of(job_complete, deleted)), KubeObject | None)
+    assert_type(await plain.wait_until("a", deleted), KubeObject | None)
+    assert_type(await plain.wait_until("a", negate(exists)), KubeObject | None)
     await pods.add_index("node", node_of)
     plain.lister.list(where=where("spec.nodeName", "node-1"))
     reader: Lister[Pod] = pods.lister

@@ -12,17 +12,15 @@ from aioinformer import (
     Client,
     FieldSelector,
     Health,
-    KubeObject,
     Resource,
-    SharedInformer,
     SharedInformerFactory,
 )
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WaitCommandOptions
 from aioinformer._cli.outages import show_outages
 from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
-from aioinformer._cli.wait.goals import Goal, parse_goal
-from aioinformer.errors import RequestTimedOut
+from aioinformer._cli.wait.goals import parse_goal
+from aioinformer.errors import CacheWaitTimeout, RequestTimedOut
 
 
 async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
@@ -44,18 +42,15 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
             key = f"{namespace}/{options.name}" if resource.namespaced else options.name
             until = f"for at most {options.timeout:g} s"
             try:
-                async with (
-                    show_outages(informer, terminal.messages, until=until),
-                    asyncio.timeout_at(deadline),
-                ):
-                    await informer.wait_synced()
-                    found = await informer.wait_until(key, goal.end)
-            except TimeoutError:
-                reason = _explain(informer, key, goal)
+                async with show_outages(informer, terminal.messages, until=until):
+                    left = deadline - asyncio.get_running_loop().time()
+                    found = await informer.wait_until(key, goal.end, timeout=left)
+            except CacheWaitTimeout as error:
+                reason = error.reason if informer.synced else _explain_health(informer.health)
                 terminal.messages.show(f"{shown}: not after {options.timeout:g} s: {reason}")
                 return EXIT_FAILED
     if found is not None and goal.failed is not None and goal.failed(found):
-        terminal.messages.show(f"{shown}: {goal.explain(found)}")
+        terminal.messages.show(f"{shown}: {goal.failed.explain(found)}")
         return EXIT_FAILED
     await terminal.output.write(f"{shown}: {goal.text}\n")
     return 0
@@ -80,13 +75,6 @@ def _describe_object(resource: Resource, name: str, namespace: str) -> str:
     group = f".{resource.group}" if resource.group else ""
     where = f" in the namespace {namespace}" if resource.namespaced else ""
     return f"{resource.singular}{group}/{name}{where}"
-
-
-def _explain(informer: SharedInformer, key: str, goal: Goal) -> str:
-    if not informer.synced:
-        return _explain_health(informer.health)
-    found: KubeObject | None = informer.lister.get(key)
-    return "the object does not exist" if found is None else goal.explain(found)
 
 
 def _explain_health(health: Health) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from aioinformer import KubeObject, Resource
-from aioinformer._cli.terminal.style import printable
-from aioinformer._core.quantities import quantity
+from aioinformer._core.selectors.conditions import condition_status
 from aioinformer.conditions import (
     Condition,
     any_of,
@@ -35,8 +33,6 @@ class Goal:
     reached: Condition
     text: str
     """The line for an object in that state: ``rollout complete``."""
-    explain: Callable[[KubeObject], str]
-    """The reason for which an existing object is not in that state."""
     failed: Condition | None = None
     """Fulfilled by an object that never reaches the state."""
     resources: tuple[tuple[str, str], ...] = ()
@@ -55,78 +51,32 @@ class Goal:
 
 def parse_goal(text: str) -> Goal:
     if text.startswith(CONDITION_PREFIX):
-        condition_type = text.removeprefix(CONDITION_PREFIX)
-        return Goal(
-            text,
-            condition_true(condition_type),
-            f"condition {condition_type} is True",
-            lambda obj: _explain_condition(obj, condition_type),
-        )
-    return _GOALS[text]
+        condition_type, _, status = text.removeprefix(CONDITION_PREFIX).partition("=")
+        status = status or "True"
+        reached = condition_status(condition_type, status, text)
+        return Goal(text, reached, f"condition {condition_type} is {status}")
+    return _GOALS[text]()
 
 
-_GOALS: Mapping[str, Goal] = {
-    goal.option: goal
-    for goal in (
-        Goal("create", exists, "exists", lambda _: "the object exists"),
-        Goal("delete", deleted, "deleted", lambda obj: _explain_deletion(obj)),
-        Goal(
-            "rollout",
-            rollout_complete,
-            "rollout complete",
-            lambda obj: _explain_rollout(obj),
-            resources=ROLLOUT_KINDS,
-        ),
-        Goal(
-            "job-complete",
-            job_complete,
-            "job complete",
-            lambda obj: _explain_condition(obj, "Failed" if JOB_FAILED(obj) else "Complete"),
-            failed=JOB_FAILED,
-            resources=JOB_KINDS,
-        ),
-    )
+def _deletion() -> Goal:
+    """Return the goal of one command: an object of another uid is another one, as for kubectl."""
+    uids: list[str] = []
+
+    def test(obj: KubeObject | None) -> bool:
+        if obj is not None and not uids:
+            uids.append(obj.uid)
+        return obj is None or obj.uid != uids[0]
+
+    return Goal("delete", replace(deleted, test=test), "deleted")
+
+
+_GOALS: Mapping[str, Callable[[], Goal]] = {
+    "create": lambda: Goal("create", exists, "exists"),
+    "delete": _deletion,
+    "rollout": lambda: Goal(
+        "rollout", rollout_complete, "rollout complete", resources=ROLLOUT_KINDS
+    ),
+    "job-complete": lambda: Goal(
+        "job-complete", job_complete, "job complete", failed=JOB_FAILED, resources=JOB_KINDS
+    ),
 }
-
-
-def _explain_condition(obj: KubeObject, condition_type: str) -> str:
-    for each in map(_mapping, _sequence(_mapping(obj.get("status")).get("conditions"))):
-        if str(each.get("type", "")).lower() == condition_type.lower():
-            details = ", ".join(str(each[name]) for name in ("reason", "message") if each.get(name))
-            status = f"condition {condition_type} is {each.get('status')}"
-            return printable(f"{status} ({details})" if details else status)
-    return f"the object has no condition {condition_type}"
-
-
-def _explain_deletion(obj: KubeObject) -> str:
-    metadata = _mapping(obj.get("metadata"))
-    if not metadata.get("deletionTimestamp"):
-        return "no deletion was requested"
-    finalizers = ", ".join(str(each) for each in _sequence(metadata.get("finalizers")))
-    return printable(
-        f"the deletion waits for the finalizers {finalizers}" if finalizers else "being deleted"
-    )
-
-
-def _explain_rollout(obj: KubeObject) -> str:
-    status = _mapping(obj.get("status"))
-    if "desiredNumberScheduled" in status:  # a DaemonSet
-        wanted = status["desiredNumberScheduled"]
-        updated, available = status.get("updatedNumberScheduled"), status.get("numberAvailable")
-    else:
-        wanted = _mapping(obj.get("spec")).get("replicas", 1)
-        updated, available = status.get("updatedReplicas"), status.get("availableReplicas")
-    pods = quantity(wanted, "pod")
-    return f"{updated or 0} of {pods} updated, {available or 0} available"
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def _sequence(value: object) -> Sequence[object]:
-    return cast("Sequence[object]", value) if _is_sequence(value) else ()
-
-
-def _is_sequence(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -27,7 +27,13 @@ from aioinformer.errors import InformerError, ServerError, Status
 
 REDACTED = "[credential]"
 
-PUBLIC_HEADERS = frozenset({"accept", "accept-encoding", "user-agent", "host"})
+PUBLIC_HEADERS = frozenset(
+    {
+        *("accept", "accept-encoding", "user-agent", "host"),
+        *("impersonate-user", "impersonate-group", "impersonate-uid"),
+    }
+)
+"""Headers whose values are no secrets. The extra values of a user may be."""
 
 SCHEME_HEADERS = frozenset({"authorization", "proxy-authorization"})
 """Headers whose first word is not secret, such as ``Bearer``."""

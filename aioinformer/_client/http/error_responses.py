@@ -27,7 +27,6 @@ from aioinformer._client.auth.proxies import host_and_port
 from aioinformer._client.auth.redaction import Redactor
 from aioinformer._client.http.error_mapping import REQUEST_EXCEPTIONS, WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.hints import (
-    find_denied_user,
     hint_for_other_server,
     hint_for_read_error,
     hint_for_write_error,
@@ -108,7 +107,7 @@ async def _read_status(response: aiohttp.ClientResponse, redactor: Redactor) -> 
 
 def _hint_for_error(status: Status, path: str, request: ApiRequest) -> str:
     if request.phase == "write" and status.code != 401:
-        return hint_for_write_error(status, path, request.method, find_denied_user(status))
+        return hint_for_write_error(status, path, request.method)
     return hint_for_read_error(status, path, request.phase)
 
 

@@ -15,7 +15,8 @@ import ssl
 from collections.abc import Mapping
 
 from aioinformer._client.auth.redaction import REDACTED
-from aioinformer._core.writing.write_requests import Method
+from aioinformer._core.objects.resources import BUILT_IN
+from aioinformer._core.writing.write_requests import OWNER_FINALIZERS, Method
 from aioinformer.errors import Phase, Status
 
 # -- connections -------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ def requires_tls(status: Status) -> bool:
 # -- paths and kubectl's options ---------------------------------------------------------------
 
 OBJECT_PATH = re.compile(
-    r"/(?:api/v1|apis/(?P<group>[^/]+)/[^/]+)"
+    r"/(?P<root>api/v1|apis/(?P<group>[^/]+)/[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]+))?"
     r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?$"
 )
@@ -104,29 +105,116 @@ def _resource_name(path: re.Match[str]) -> str:
     return f"{path['plural']}.{path['group']}" if path["group"] else path["plural"]
 
 
-def _options(values: Mapping[str, str | None]) -> str:
-    return "".join(f" {name}{shlex.quote(value)}" for name, value in values.items() if value)
+def _missing_resource_hint(path: re.Match[str]) -> str:
+    api_version = path["root"].partition("/")[2]
+    option = f" --api-group={shlex.quote(path['group'])}" if path["group"] else ""
+    has = f"`kubectl api-resources{option}` lists what the server has"
+    if any((each.api_version, each.plural) == (api_version, path["plural"]) for each in BUILT_IN):
+        return (
+            f"{path['plural']} are a part of Kubernetes: is the server's URL right, which ends "
+            f"before /{path['root']}, and does the server have {api_version}? {has}"
+        )
+    return f"no such resource, or not yet: is its CustomResourceDefinition installed? {has}"
 
 
-def _can_i_command(verb: str, target: str, options: str) -> str:
-    return f"check with `kubectl auth can-i {verb} {shlex.quote(target)}{options}`"
+# -- denied requests ---------------------------------------------------------------------------
 
+DENIAL = re.compile(
+    r'User "(?P<user>[^"]+)" cannot (?:(?P<verb>[\w:-]+) resource "(?P<plural>[^"/]+)'
+    r'(?:/(?P<subresource>[^"]+))?" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]+)")?)?'
+)
+"""The sentence in which an API server denies a user a request: the missing right is that for this
+resource, which is another one than the request's if the user may not impersonate."""
 
-def _missing_resource_hint(group: str | None) -> str:
-    option = f" --api-group={shlex.quote(group)}" if group else ""
-    return (
-        "no such resource, or not yet: is its CustomResourceDefinition installed? "
-        f"`kubectl api-resources{option}` lists what the server has"
-    )
-
-
-# -- reads -------------------------------------------------------------------------------------
-
-DENIED_USER = re.compile(r'User "([^"]+)" cannot ')
-"""The user in the sentence of an RBAC rejection."""
+READ_VERBS = ("list", "watch")
+"""The verbs of an informer, which needs both."""
 
 ANONYMOUS_USER = "system:anonymous"
 """The user of requests without credentials that the server can use."""
+
+LOGIN_HINT = (
+    "the token or client certificate is missing, wrong or has expired: log in again, or get a "
+    "fresh kubeconfig"
+)
+
+CREATION_DENIAL = re.compile(r" is forbidden: *$")
+"""The end of the sentence of older servers for an apply, or an update, that would create."""
+
+OWNER_DENIAL = "cannot set an ownerRef on a resource you can't delete"
+BLOCKING_DENIAL = (
+    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set "
+    "finalizers on"
+)
+"""Sentences of the admission plugin OwnerReferencesPermissionEnforcement."""
+
+BLOCKING_HINT = (
+    f"a Role or ClusterRole must allow update on {OWNER_FINALIZERS}; or pass "
+    f"block_owner_deletion=False"
+)
+
+
+def find_denied_user(status: Status) -> str:
+    """Return the user that the server denied the request; empty if unknown or redacted."""
+    found = DENIAL.search(status.message)
+    return found["user"] if found and REDACTED not in found["user"] else ""
+
+
+def _hint_for_forbidden(status: Status, path: str, verb: str) -> str:
+    """Return the hint for a 403; empty if an admission plugin or a webhook has denied the request,
+    whose sentence says why.
+    """
+    message, user = status.message, find_denied_user(status)
+    if user == ANONYMOUS_USER:
+        return f"the request was anonymous: {LOGIN_HINT}"
+    if BLOCKING_DENIAL in message:
+        return BLOCKING_HINT
+    reason = message.partition("forbidden: ")[2]
+    if OWNER_DENIAL in message:
+        verb = "delete"
+    elif CREATION_DENIAL.search(message):
+        verb = "create"
+    elif reason and not reason.startswith(('User "', "RBAC: ")):
+        return ""
+    denied = DENIAL.search(message)
+    found = denied if denied and denied["plural"] else OBJECT_PATH.search(path)
+    if found is None:  # kubectl takes the path itself
+        check = _can_i(verb, path, {"--as=": user})
+        return f"a ClusterRole must allow it, such as system:discovery: {check}"
+    return _name_missing_right(found, _denied_name(status, path, found), verb, user)
+
+
+def _denied_name(status: Status, path: str, found: re.Match[str]) -> str:
+    """Return the name of the denied object; empty if unknown or redacted."""
+    requested = OBJECT_PATH.search(path)
+    if requested is not None and requested["plural"] == found["plural"]:
+        return requested["name"] or ""
+    name = str(status.details.get("name", ""))
+    return "" if REDACTED in name else name
+
+
+def _name_missing_right(found: re.Match[str], name: str, verb: str, user: str) -> str:
+    """Name the right that a match of ``DENIAL`` or of ``OBJECT_PATH`` is about."""
+    verb = found.groupdict().get("verb") or verb
+    resource, part = _resource_name(found), found["subresource"]
+    options = {"-n ": found["namespace"], "--subresource=": part, "--as=": user}
+    missing = f"{verb} on {resource}/{part}" if part else f"{verb} on {resource}"
+    if verb in READ_VERBS:
+        missing = "list and watch"
+    elif verb.startswith("impersonate-on:"):  # since Kubernetes 1.36
+        missing += ", or impersonate on the user, and on each group and extra value"
+    target = f"{resource}/{name}" if name else resource
+    return f"a Role or ClusterRole must allow {missing}: {_can_i(verb, target, options)}"
+
+
+def _can_i(verb: str, target: str, options: Mapping[str, str | None]) -> str:
+    given = [f" {name}{shlex.quote(value)}" for name, value in options.items() if value]
+    if verb in READ_VERBS and not options.get("-n "):
+        given.insert(0, " -A")
+    return f"check with `kubectl auth can-i {verb} {shlex.quote(target)}{''.join(given)}`"
+
+
+# -- reads -------------------------------------------------------------------------------------
 
 UNSUPPORTED_FIELD_MESSAGES = (
     "field label not supported",
@@ -137,12 +225,6 @@ UNSUPPORTED_FIELD_MESSAGES = (
 
 INVALID_SELECTOR_MESSAGES = ("unable to parse requirement", "invalid selector", "field selector")
 """Parts of the server's sentence for a selector that doesn't parse."""
-
-LOGIN_HINT = (
-    "the token or client certificate is missing, wrong or has expired: log in again, or get a "
-    "fresh kubeconfig"
-)
-
 
 INITIALIZING_MESSAGE = "initializing"
 """A part of the message of a 429 with which a server that has just started, or whose custom
@@ -168,7 +250,7 @@ def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
         case 401:
             return LOGIN_HINT
         case 403 if status.reason:  # without a reason, a proxy has rejected the request
-            return _hint_for_forbidden_read(status, path, phase)
+            return _hint_for_forbidden(status, path, phase if phase in READ_VERBS else "get")
         case 404 if phase in ("list", "watch"):
             return _hint_for_missing_collection(path)
         case 429 if INITIALIZING_MESSAGE not in status.message:
@@ -183,7 +265,7 @@ def _hint_for_missing_collection(path: str) -> str:
     The absence of any other path, such as ``/version``, says nothing about a resource.
     """
     found = OBJECT_PATH.search(path)
-    return "" if found is None or found["name"] else _missing_resource_hint(found["group"])
+    return "" if found is None or found["name"] else _missing_resource_hint(found)
 
 
 def hint_for_other_server(host: str, content_type: str, origin: str) -> str:
@@ -195,29 +277,6 @@ def hint_for_other_server(host: str, content_type: str, origin: str) -> str:
     page = f" answers with a page ({content_type}), and" if content_type else ""
     setting = f"`server:` in {origin}" if origin else "its URL"
     return f"{host}{page} doesn't look like a Kubernetes API server: is {setting} right?"
-
-
-def _hint_for_forbidden_read(status: Status, path: str, phase: Phase) -> str:
-    user = find_denied_user(status)
-    if user == ANONYMOUS_USER:
-        return f"the request was anonymous: {LOGIN_HINT}"
-    verb = phase if phase in ("list", "watch") else "get"
-    found = OBJECT_PATH.search(path)
-    if found is None or found["name"]:  # not a collection: kubectl takes the path itself
-        target, scope = path, ""
-    else:
-        target = _resource_name(found)
-        scope = _options({"-n ": found["namespace"]}) or " -A"
-    check = _can_i_command(verb, target, scope + _options({"--as=": user}))
-    if phase == "discovery":
-        return f"the ClusterRole system:discovery allows it: {check}"
-    return f"a Role or ClusterRole must allow list and watch: {check}"
-
-
-def find_denied_user(status: Status) -> str:
-    """Return the user that the server denied the request; empty if unknown or redacted."""
-    found = DENIED_USER.search(status.message)
-    return found[1] if found and REDACTED not in found[1] else ""
 
 
 # -- writes ------------------------------------------------------------------------------------
@@ -234,19 +293,16 @@ MAX_CAUSES = 5
 """Number of causes shown in addition to those in the server's sentence."""
 
 
-def hint_for_write_error(status: Status, path: str, method: Method, user: str = "") -> str:
-    """Return the hint for the error response to a write; empty if there is none.
-
-    ``user`` is the server's name for the user who sent the request, if known and not secret.
-    """
-    parts = [_describe_other_causes(status), _hint_for_write_status(status, path, method, user)]
+def hint_for_write_error(status: Status, path: str, method: Method) -> str:
+    """Return the hint for the error response to a write; empty if there is none."""
+    parts = [_describe_other_causes(status), _hint_for_write_status(status, path, method)]
     return "; ".join(part for part in parts if part)
 
 
-def _hint_for_write_status(status: Status, path: str, method: Method, user: str) -> str:
+def _hint_for_write_status(status: Status, path: str, method: Method) -> str:
     match status.code:
         case 403 if status.reason:  # without a reason, a proxy has rejected the request
-            return _hint_for_forbidden_write(path, method, user)
+            return _hint_for_forbidden(status, path, RBAC_VERBS[method])
         case 404:
             return _hint_for_missing_object(status, path)
         case 405:
@@ -267,18 +323,6 @@ def _hint_for_conflict(status: Status) -> str:
     return "read the object again and repeat the change, as retry_on_conflict does"
 
 
-def _hint_for_forbidden_write(path: str, method: Method, user: str) -> str:
-    found = OBJECT_PATH.search(path)
-    if found is None:
-        return ""
-    verb, resource = RBAC_VERBS[method], _resource_name(found)
-    target = f"{resource}/{found['name']}" if found["name"] else resource
-    rule = f"{resource}/{found['subresource']}" if found["subresource"] else resource
-    options = {"-n ": found["namespace"], "--subresource=": found["subresource"], "--as=": user}
-    check = _can_i_command(verb, target, _options(options))
-    return f"a Role or ClusterRole must allow {verb} on {rule}: {check}"
-
-
 def _hint_for_missing_object(status: Status, path: str) -> str:
     found = OBJECT_PATH.search(path)
     if found is None:
@@ -292,7 +336,7 @@ def _hint_for_missing_object(status: Status, path: str) -> str:
         )
     if status.details.get("name"):
         return ""  # the server's sentence already says that the object doesn't exist
-    return _missing_resource_hint(found["group"])
+    return _missing_resource_hint(found)
 
 
 def _describe_other_causes(status: Status) -> str:

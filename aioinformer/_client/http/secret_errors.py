@@ -33,7 +33,7 @@ def is_secret_path(path: str) -> bool:
 _NAME = r'"[^"\s]{1,253}"'
 _OBJECT = rf"(?:secrets?|Secret|namespaces?) {_NAME}"
 _AUTHORIZED = (
-    r'User "[^"]+" cannot [a-z]+ (?:path "[^"]+"|resource "[^"]+" in API group "[^"]*" '
+    r'User "[^"]+" cannot [a-z:-]+ (?:path "[^"]+"|resource "[^"]+" in API group "[^"]*" '
     r'(?:in the namespace "[^"]+"|at the cluster scope))'
 )
 _PRECONDITION = (
@@ -51,7 +51,7 @@ _TERMINATING = r"unable to create new content in namespace [\w-]+ because it is 
 KNOWN_SENTENCES = (
     # The credentials and the role. An authorizer sees the request's path, and never an object.
     "Unauthorized",
-    rf"(?:secrets(?: {_NAME})? is )?forbidden: {_AUTHORIZED}(?:: .*)?",
+    rf"(?:[a-z0-9.]+(?: {_NAME})? is )?forbidden: {_AUTHORIZED}(?:: .*)?",
     rf"secrets {_NAME} is forbidden: (?:{_QUOTA}|{_TERMINATING})",
     # The object, its version and its owners. Fields have names there, and no values.
     rf"{_OBJECT} (?:not found|already exists)",

@@ -258,15 +258,11 @@ class Search(Generic[T]):
 
 def label_selector(choice: LabelChoice) -> LabelSelector:
     """Return the selector of a choice; ``None`` selects everything. Raises ``InvalidSelector``."""
-    if isinstance(choice, LabelSelector):
-        return choice
     return _parse_labels(choice) if isinstance(choice, str) else LabelSelector.parse(choice)
 
 
 def field_selector(choice: FieldChoice) -> FieldSelector:
     """Return the selector of a choice; ``None`` selects everything. Raises ``InvalidSelector``."""
-    if isinstance(choice, FieldSelector):
-        return choice
     return _parse_fields(choice) if isinstance(choice, str) else FieldSelector.parse(choice)
 
 

@@ -49,7 +49,9 @@ class ControllerOf:
         return f"<ControllerOf {self._owner}>"
 
 
-def owner_reference(owner: KubeObject, *, controller: bool = True) -> dict[str, Any]:
+def owner_reference(
+    owner: KubeObject, *, controller: bool = True, block_owner_deletion: bool | None = None
+) -> dict[str, Any]:
     """Return the entry of an object's ``metadata.ownerReferences`` that names ``owner``.
 
     Kubernetes deletes an object after its last owner. The owner is in the object's namespace, or
@@ -58,8 +60,11 @@ def owner_reference(owner: KubeObject, *, controller: bool = True) -> dict[str, 
     Args:
         owner: the object that owns.
         controller: True for the one owner that manages the object, which ``Controller.owns``
-            follows, and whose foreground deletion waits for the object (client-go's
-            ``metav1.NewControllerRef``). False for a further owner.
+            follows (client-go's ``metav1.NewControllerRef``). False for a further owner.
+        block_owner_deletion: True if a foreground deletion of the owner waits for the object; as
+            ``controller`` by default. A cluster with the admission plugin
+            OwnerReferencesPermissionEnforcement, such as OpenShift, accepts True only from a writer
+            that may update the subresource ``finalizers`` of the owner.
     """
     reference = {
         "apiVersion": owner.api_version,
@@ -67,17 +72,23 @@ def owner_reference(owner: KubeObject, *, controller: bool = True) -> dict[str, 
         "name": owner.name,
         "uid": owner.uid,
     }
-    return reference | {"controller": True, "blockOwnerDeletion": True} if controller else reference
+    blocks = controller if block_owner_deletion is None else block_owner_deletion
+    flags = {"controller": controller, "blockOwnerDeletion": blocks}
+    return reference | {name: True for name, is_set in flags.items() if is_set}
 
 
 def set_owner(
-    child: Mapping[str, Any], owner: KubeObject, *, controller: bool = True
+    child: Mapping[str, Any],
+    owner: KubeObject,
+    *,
+    controller: bool = True,
+    block_owner_deletion: bool | None = None,
 ) -> dict[str, Any]:
     """Return a copy of ``child`` with ``owner`` among its owners: ``SetControllerReference``.
 
     An entry of the same owner is replaced, also of an owner that was created again under the same
-    name. Other entries stay. A child without a namespace gets the owner's. ``controller`` is as for
-    ``owner_reference``.
+    name. Other entries stay. A child without a namespace gets the owner's. ``controller`` and
+    ``block_owner_deletion`` are as for ``owner_reference``.
 
     Raises:
         AlreadyOwned: ``controller`` is True, and the child has another controller.
@@ -102,7 +113,10 @@ def set_owner(
             f"{_describe(owner)} can't own itself: the garbage collector would never delete it in "
             "the foreground. To apply fields of the own object, pass owned=False to ctx.apply"
         )
-    metadata["ownerReferences"] = _merge_references(metadata, owner, controller=controller)
+    reference = owner_reference(
+        owner, controller=controller, block_owner_deletion=block_owner_deletion
+    )
+    metadata["ownerReferences"] = _merge_references(metadata, owner, reference)
     if owner.namespace:
         _set_namespace(metadata, owner)
     return body | {"metadata": metadata}
@@ -135,10 +149,9 @@ def _set_namespace(metadata: dict[str, Any], owner: KubeObject) -> None:
 
 
 def _merge_references(
-    metadata: Mapping[str, Any], owner: KubeObject, *, controller: bool
+    metadata: Mapping[str, Any], owner: KubeObject, reference: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the references of a child with that of ``owner``, each object once."""
-    reference = owner_reference(owner, controller=controller)
+    """Return the references of a child with ``reference``, that of ``owner``, each object once."""
     identity = _identity(reference)
     references: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
     merged: list[dict[str, Any]] = []
@@ -148,7 +161,7 @@ def _merge_references(
             if reference not in merged:
                 merged.append(reference)
             continue
-        if controller and each.get("controller") is True:
+        if reference.get("controller") and each.get("controller") is True:
             raise AlreadyOwned(
                 f"{metadata.get('name', 'an object')} is controlled by {each.get('kind')} "
                 f"{each.get('name')}, so {_describe(owner)} can't be its controller"

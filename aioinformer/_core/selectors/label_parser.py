@@ -117,17 +117,16 @@ class _LabelParser:
         return self._take_word()
 
     def _values(self) -> list[_LabelToken]:
-        """Parse ``(a, b)``. An empty place, as in ``(a,)``, is the empty value."""
+        """Parse ``(a, b)``. An empty place, as in ``(a,)`` and ``()``, is the empty value."""
         opening = self._take_token()
         if opening.text != "(":
             raise self._requirement_error(f"found '{opening.text}' expected: '('", opening)
-        if self._lookahead.text == ")":
-            rule = "for 'in', 'notin' operators, values set can't be empty"
-            raise self._requirement_error(f"values: Invalid value: []: {rule}", self._lookahead)
-        values: list[_LabelToken] = []
+        values, expected = list[_LabelToken](), "',', ')' or identifier"
         while True:
             empty = self._lookahead.text in (",", ")")
-            values.append(_LabelToken("", self._lookahead.position) if empty else self._take_word())
+            place = _LabelToken("", self._lookahead.position)
+            values.append(place if empty else self._take_word(expected))
+            expected = "',', or identifier"
             separator = self._take_token()
             if separator.text == ")":
                 return values
@@ -148,10 +147,10 @@ class _LabelParser:
         self._lookahead = self._read_token(taken.position + len(taken.text))
         return taken
 
-    def _take_word(self) -> _LabelToken:
+    def _take_word(self, expected: str = "identifier") -> _LabelToken:
         token = self._take_token()
         if not token.is_word:
-            raise self._requirement_error(f"found '{token.text}', expected: identifier", token)
+            raise self._requirement_error(f"found '{token.text}', expected: {expected}", token)
         return token
 
     def _unexpected_token(self, token: _LabelToken, expected: str) -> InvalidSelector:
@@ -254,7 +253,7 @@ def _make_requirement(key: str, operator: LabelOperator, values: Sequence[str]) 
 def _count_problem(operator: LabelOperator, values: tuple[str, ...]) -> str:
     """Return the problem of the number of values, empty if the number is valid."""
     if operator in ("in", "notin") and not values:
-        return "Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        return "Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
     if operator in ("exists", "!") and values:
         found = msgspec.json.encode(values).decode()
         return f"Invalid value: {found}: values set must be empty for exists and does not exist"

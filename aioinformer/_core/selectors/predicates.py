@@ -158,7 +158,7 @@ CACHE_SIZE = 256
 the same namespaces are one informer."""
 
 
-def labelled(selector: str | LabelMapping) -> ObjectPredicate:
+def labelled(selector: LabelSelector | str | LabelMapping) -> ObjectPredicate:
     """Return a predicate for objects that a label selector matches.
 
     Args:

@@ -35,9 +35,9 @@ class Scope(Struct, frozen=True, kw_only=True):
         InvalidSelector: a selector doesn't parse.
     """
 
-    labels: str | LabelMapping = ""
+    labels: LabelSelector | str | LabelMapping = ""
     """A label selector; empty for the ``labels=`` of the informer."""
-    fields: str | Mapping[str, str] = ""
+    fields: FieldSelector | str | Mapping[str, str] = ""
     """A field selector; empty for the ``fields=`` of the informer."""
     optional: bool = False
     """True if the informer counts as synced without this namespace as long as the server refuses it
@@ -85,7 +85,11 @@ class NamespaceSelection(Struct, frozen=True):
 
     @classmethod
     def parse(
-        cls, namespaces: Namespaces, *, labels: str | LabelMapping, fields: str | Mapping[str, str]
+        cls,
+        namespaces: Namespaces,
+        *,
+        labels: LabelSelector | str | LabelMapping,
+        fields: FieldSelector | str | Mapping[str, str],
     ) -> Self:
         """Return the selection of a request; ``labels`` and ``fields`` are defaults.
 

@@ -37,8 +37,8 @@ class LabelSelector(Struct, frozen=True):
     requirements: tuple[LabelRequirement, ...] = ()
 
     @classmethod
-    def parse(cls, selector: str | LabelMapping | None) -> LabelSelector:
-        """Parse a text or a mapping.
+    def parse(cls, selector: LabelSelector | str | LabelMapping | None) -> LabelSelector:
+        """Parse a text or a mapping; return a selector as it is.
 
         Args:
             selector: a text such as ``app=web,tier in (a, b),!canary``; or a mapping of labels to a
@@ -51,11 +51,23 @@ class LabelSelector(Struct, frozen=True):
                 is the server's sentence, then the text with the place marked.
             TypeError: a member of the mapping has another type.
         """
+        if isinstance(selector, LabelSelector):
+            return selector
         if isinstance(selector, str):
             found = parse_label_text(selector)
         else:
             found = parse_label_mapping(selector or {})
         return cls(tuple(sorted(set(found))))
+
+    @classmethod
+    def nothing(cls) -> LabelSelector:
+        """Return a selector that selects nothing, for servers too: apimachinery's ``Nothing()``.
+
+        A Service without a selector selects no pods, and ``parse(None)`` would select all::
+
+            selector = service["spec"].get("selector") or LabelSelector.nothing()
+        """
+        return cls((LabelRequirement("nothing", "!"), LabelRequirement("nothing", "exists")))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return True if an object with these labels is selected."""
@@ -105,8 +117,8 @@ class FieldSelector(Struct, frozen=True):
     requirements: tuple[FieldRequirement, ...] = ()
 
     @classmethod
-    def parse(cls, selector: str | Mapping[str, str] | None) -> FieldSelector:
-        r"""Parse a text or a mapping of field values.
+    def parse(cls, selector: FieldSelector | str | Mapping[str, str] | None) -> FieldSelector:
+        r"""Parse a text or a mapping of field values; return a selector as it is.
 
         Args:
             selector: ``spec.nodeName=a,status.phase!=Running``, with ``\,``, ``\=`` and ``\\`` in
@@ -117,6 +129,8 @@ class FieldSelector(Struct, frozen=True):
             InvalidSelector: the selector doesn't parse. The message marks the place.
             TypeError: the selector is neither a text nor a mapping of strings.
         """
+        if isinstance(selector, FieldSelector):
+            return selector
         if isinstance(selector, str):
             found = _parse_requirements(selector)
         else:

@@ -27,6 +27,9 @@ Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
+OWNER_FINALIZERS = "<resource>/finalizers, with the resource of the owner"
+"""The part of an error's advice that a writer which knows the owner replaces."""
+
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"

@@ -124,6 +124,7 @@ class Controller:
         run_in_thread: bool = False,
         field_manager: str | None = None,
         failure_condition: str | None = None,
+        block_owner_deletion: bool = True,
     ) -> None:
         """Make a controller. Enter it, or await ``run``, inside the informers' factory.
 
@@ -179,6 +180,10 @@ class Controller:
                 this library, a ``PermanentError`` included. Of other errors it is the type alone,
                 since their texts may quote secrets. Nothing is sent if nothing changes. A message
                 that alone changes is written once a minute.
+            block_owner_deletion: False for children that ``ctx.apply`` and
+                ``ctx.create_or_update`` write, and for which a foreground deletion of their owner
+                does not wait. True needs the right to update the subresource ``finalizers`` of the
+                owner where OwnerReferencesPermissionEnforcement is on, as on OpenShift.
 
         Raises:
             TypeError: an argument has the wrong type, ``reconcile`` or ``cleanup`` is not a
@@ -208,6 +213,7 @@ class Controller:
             run_in_thread=run_in_thread,
             field_manager=field_manager,
             failure_condition=failure_condition,
+            block_owner_deletion=block_owner_deletion,
             concurrency=concurrency,
             backoff=default_limiter() if backoff is None else backoff,
         )

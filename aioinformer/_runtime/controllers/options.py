@@ -40,6 +40,7 @@ class ControllerKeywords(TypedDict, total=False):
     run_in_thread: bool
     field_manager: str
     failure_condition: str
+    block_owner_deletion: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class ControllerOptions:
     field_manager: str | None = None
     """The field manager of ``ctx.apply``; ``None`` for the controller's name."""
     failure_condition: str | None = None
+    block_owner_deletion: bool = True
 
     def __post_init__(self) -> None:
         self._check_finalizer()

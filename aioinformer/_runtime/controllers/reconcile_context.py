@@ -199,6 +199,7 @@ class ReconcileContext:
         resource: str | Resource | None = None,
         force: bool = True,
         owned: bool = True,
+        block_owner_deletion: bool | None = None,
     ) -> KubeObject:
         """Apply an object that the own object controls (server-side apply), or create it.
 
@@ -221,6 +222,8 @@ class ReconcileContext:
             force: as for ``ResourceWriter.apply``. With False, a field that someone has edited is a
                 ``Conflict`` at each retry.
             owned: False for an object that the own object doesn't control.
+            block_owner_deletion: True if a foreground deletion of the own object waits for the
+                child; by default as ``Controller(block_owner_deletion=...)``.
 
         Returns:
             The object as the server has stored it, or the cached object if nothing was sent.
@@ -238,7 +241,8 @@ class ReconcileContext:
             head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}
             await ctx.apply(head | {"data": {"replicas": "3"}})
         """
-        return await self._run_writes.apply(child, resource=resource, force=force, owned=owned)
+        adopt = self._run_writes.adoption(block_owner_deletion) if owned else None
+        return await self._run_writes.apply(child, adopt, resource=resource, force=force)
 
     async def create_or_update(
         self,
@@ -247,6 +251,7 @@ class ReconcileContext:
         *,
         resource: str | Resource | None = None,
         owned: bool = True,
+        block_owner_deletion: bool | None = None,
     ) -> tuple[OperationResult, KubeObject]:
         """Create an object, or change the existing one: controllerutil's ``CreateOrUpdate``.
 
@@ -261,6 +266,7 @@ class ReconcileContext:
                 ``obj``) in place. Name and namespace must stay.
             resource: as for ``apply``.
             owned: as for ``apply``.
+            block_owner_deletion: as for ``apply``.
 
         Raises:
             AlreadyOwned: another object controls the existing object.
@@ -276,7 +282,8 @@ class ReconcileContext:
             done, config_map = await ctx.create_or_update(head, resize)
             assert done == "created"  # or "updated", or "unchanged"
         """
-        return await self._run_writes.create_or_update(obj, mutate, resource=resource, owned=owned)
+        adopt = self._run_writes.adoption(block_owner_deletion) if owned else None
+        return await self._run_writes.create_or_update(obj, mutate, adopt, resource=resource)
 
     async def prune(
         self,

@@ -6,7 +6,8 @@ deleted by the garbage collector, and is not written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_buil
 from aioinformer._core.writing.event_objects import EventType
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
 from aioinformer._core.writing.status_conditions import ConditionStatus
+from aioinformer._core.writing.write_requests import OWNER_FINALIZERS
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.own_object_writer import OwnObjectWriter, other_object
 from aioinformer._runtime.controllers.own_writes import OwnWrites
@@ -36,9 +38,19 @@ from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.writing.recorded_writer import RecordedWriter
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.status_conditions import set_condition
-from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
+from aioinformer.errors import (
+    Conflict,
+    Forbidden,
+    NotCached,
+    NotFound,
+    UsageError,
+    server_error,
+)
 
 OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
+
+Adopt: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
+"""Returns the body of a child with the own object as its controller."""
 
 Mutate: TypeAlias = Callable[[dict[str, Any]], object]
 """A plain function that changes the body of an object in place. Its result is ignored."""
@@ -305,16 +317,29 @@ class RunWrites:
 
     # -- owned objects -------------------------------------------------------------------------
 
+    def adoption(self, block_owner_deletion: bool | None) -> Adopt:
+        """Return a function that makes the own object, as it is then, the controller of a child."""
+        blocks = block_owner_deletion
+        if blocks is None:
+            blocks = self._target.options.block_owner_deletion
+        return lambda child: set_owner(child, self._owner(), block_owner_deletion=blocks)
+
     async def apply(
-        self, child: Mapping[str, Any], *, resource: str | Resource | None, force: bool, owned: bool
+        self,
+        child: Mapping[str, Any],
+        adopt: Adopt | None,
+        *,
+        resource: str | Resource | None,
+        force: bool,
     ) -> KubeObject:
-        """Apply a child with this object as its controller."""
-        writer, body = self._child(child, resource, owned=owned)
+        """Apply a child, with this object as its controller if ``adopt`` is given."""
+        writer, body = self._child(child, resource, adopt)
         manager, own_writes = self._target.field_manager, self._target.own_writes
-        children = own_writes.children_of(writer.resource) if owned else None
+        children = own_writes.children_of(writer.resource) if adopt else None
         digest = hash_body(body, field_manager=manager, force=force) if children else None
         if children is None or digest is None:
-            return await writer.apply(body, field_manager=manager, force=force)
+            with self._names_owner():
+                return await writer.apply(body, field_manager=manager, force=force)
         cached = children.stored(_key_of(body))
         applied, rewinds = own_writes.applied, children.health.rewinds
         if (
@@ -323,7 +348,8 @@ class RunWrites:
             and applied.is_current(self._key, writer.resource, cached, digest, rewinds)
         ):
             return cached
-        written = await writer.apply(body, field_manager=manager, force=force)
+        with self._names_owner():
+            written = await writer.apply(body, field_manager=manager, force=force)
         applied.record(self._key, writer.resource, written, digest, rewinds)
         return written
 
@@ -331,12 +357,12 @@ class RunWrites:
         self,
         obj: Mapping[str, Any],
         mutate: Mutate,
+        adopt: Adopt | None,
         *,
         resource: str | Resource | None,
-        owned: bool,
     ) -> tuple[OperationResult, KubeObject]:
         """Create an object, or change the existing one by ``mutate``."""
-        writer, body = self._child(obj, resource, owned=owned)
+        writer, body = self._child(obj, resource, adopt)
         key = _key_of(body)
         try:
             # From the server: a cached object may lack parts, which an update would erase.
@@ -344,13 +370,29 @@ class RunWrites:
         except NotFound:
             found = None
         if found is None:
-            return "created", await writer.create(_mutated(deepcopy(body), mutate, key))
+            body = _mutated(deepcopy(body), mutate, key)
+            with self._names_owner():
+                return "created", await writer.create(body)
         current = found.to_dict()
-        wanted = set_owner(current, self._owner()) if owned else current
-        wanted = _mutated(deepcopy(wanted), mutate, key)
+        wanted = _mutated(deepcopy(adopt(current) if adopt else current), mutate, key)
         if is_same_json(current, wanted):
             return "unchanged", found
-        return "updated", await writer.update(wanted)
+        with self._names_owner():
+            return "updated", await writer.update(wanted)
+
+    @contextmanager
+    def _names_owner(self) -> Generator[None]:
+        """Name the owners' resource in the advice of an error, which the client doesn't know."""
+        try:
+            yield
+        except Forbidden as error:
+            resource = self._target.informer.resource
+            advice = error.advice.replace(OWNER_FINALIZERS, f"{resource}/finalizers")
+            if advice == error.advice:
+                raise
+            raise server_error(
+                error.status, phase=error.phase, target=error.target, advice=advice
+            ) from None
 
     async def prune(
         self,
@@ -376,12 +418,12 @@ class RunWrites:
         return tuple(deleted)
 
     def _child(
-        self, child: Mapping[str, Any], resource: str | Resource | None, *, owned: bool
+        self, child: Mapping[str, Any], resource: str | Resource | None, adopt: Adopt | None
     ) -> tuple[ResourceWriter, dict[str, Any]]:
         """Return the writer of a child, and its body with the owner and the owner's namespace."""
         found = self._resource_of(child) if resource is None else resolve_built_in(resource)
         owner = self._owner()
-        if owned and owner.namespace and not found.namespaced:
+        if adopt and owner.namespace and not found.namespaced:
             raise UsageError(
                 f"{found} are cluster-scoped and can't be owned by {owner.kind} {owner.key}, which "
                 "is namespaced: no server accepts that owner; pass owned=False"
@@ -397,7 +439,7 @@ class RunWrites:
                 f"{found} {body['metadata'].get('name', '')}: the namespace is missing. Set "
                 f"metadata.namespace, since {owner.kind} {owner.key} is in no namespace"
             )
-        return self.api(found), set_owner(body, owner) if owned else body
+        return self.api(found), adopt(body) if adopt else body
 
     def _resource_of(self, child: Mapping[str, Any]) -> Resource:
         """Return the resource of a child's ``apiVersion`` and ``kind``."""

@@ -116,12 +116,28 @@ class CacheReader(Generic[T]):
     async def wait_until(
         self, key: ObjectKey, predicate: ObjectTest[T], timeout: float | None = None
     ) -> KubeObject | None:
-        test = self._test_of(predicate, "wait_until")
+        test, uids = self._test_of(predicate, "wait_until"), set[str]()
         return await self.run_with_timeout(
             timeout,
             lambda: f"{key} in a state that passes {_text_of(predicate)}",
-            lambda: self._pump.waiters.wait_for_predicate(key, test),
+            lambda: self._pump.waiters.wait_for_predicate(key, test, uids),
+            lambda: self._explain(key, predicate, uids),
         )
+
+    def _explain(self, key: ObjectKey, predicate: object, uids: set[str]) -> str:
+        """Return the state of an object that has not passed; empty if unknown."""
+        if not self._indexer.state.synced:
+            return ""
+        found = self._indexer.state.objects.get(key)
+        if found is None:
+            return "the object was deleted meanwhile" if uids else "the object does not exist"
+        again = "the object was deleted and created again meanwhile" if len(uids) > 1 else ""
+        return "; ".join(filter(None, (again, self._explain_content(predicate, found))))
+
+    def _explain_content(self, predicate: object, obj: KubeObject) -> str:
+        from aioinformer._core.selectors.conditions import Condition  # for its users alone
+
+        return predicate.explain(obj) if isinstance(predicate, Condition) else ""
 
     async def wait_until_all(
         self, predicate: ObjectTest[T], query: Query, at_least: int, timeout: float | None
@@ -129,22 +145,27 @@ class CacheReader(Generic[T]):
         test = self._test_of(predicate, "wait_until_all")
         failing: set[ObjectKey] = set()
 
-        def description() -> str:
-            shown = [*map(str, itertools.islice(failing, MAX_NAMED)), "..."][: len(failing)]
-            reason = (
-                f"not yet: {', '.join(shown)}"
-                if failing
-                else f"fewer than {quantity(at_least, 'object')}"
-            )
-            return f"all objects in states that pass {_text_of(predicate)} ({reason})"
+        def reason() -> str:
+            if not failing:
+                return f"fewer than {quantity(at_least, 'object')}"
+            named = [
+                self._name_failing(key, predicate) for key in itertools.islice(failing, MAX_NAMED)
+            ]
+            return f"not yet: {', '.join([*named, '...'][: len(failing)])}"
 
         return await self.run_with_timeout(
             timeout,
-            description,
+            lambda: f"all objects in states that pass {_text_of(predicate)}",
             lambda: self._pump.waiters.wait_for_all(
                 query.matches(), lambda obj: bool(test(obj)), failing, at_least=at_least
             ),
+            reason,
         )
+
+    def _name_failing(self, key: ObjectKey, predicate: object) -> str:
+        found = self._indexer.state.objects.get(key)
+        text = "" if found is None else self._explain_content(predicate, found)
+        return f"{key}: {text}" if text else str(key)
 
     def _test_of(
         self, predicate: ObjectTest[T], role: str
@@ -170,6 +191,7 @@ class CacheReader(Generic[T]):
         timeout: float | None,
         description: Callable[[], str],
         work: Callable[[], Awaitable[R]],
+        reason: Callable[[], str] = lambda: "",
     ) -> R:
         """Return the result of ``work``; raise ``CacheWaitTimeout`` when the time is over."""
         self._listeners.check_can_wait()
@@ -180,7 +202,7 @@ class CacheReader(Generic[T]):
         except TimeoutError:
             if timeout is None or not limit.expired():
                 raise  # a TimeoutError of ``work``: of a predicate, for example
-            raise self._stale_error(timeout, description()) from None
+            raise self._stale_error(timeout, description(), reason()) from None
         finally:
             # The limit keeps the task, and a cancelled task its CancelledError, whose traceback
             # refers to this frame.
@@ -192,13 +214,15 @@ class CacheReader(Generic[T]):
         converted: T | None = found
         return converted if obj is None or self._view is None else self._view.convert(obj)
 
-    def _stale_error(self, timeout: float, description: str) -> CacheWaitTimeout:
+    def _stale_error(self, timeout: float, description: str, reason: str) -> CacheWaitTimeout:
         version = self._indexer.state.resource_version
         at = f"it is at resourceVersion {version}" if version else "it holds no state"
+        shown = f"{description} ({reason})" if reason else description
         return CacheWaitTimeout(
-            f"the cache of {self._name} doesn't show {description} after {timeout:g} s: {at}; "
+            f"the cache of {self._name} doesn't show {shown} after {timeout:g} s: {at}; "
             f"{self._describe()}",
             resource_version=version,
+            reason=reason,
         )
 
     def _check_own_object(self, obj: Mapping[str, Any], target: ObjectVersion) -> None:

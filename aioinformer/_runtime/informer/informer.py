@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from typing_extensions import TypeVar, Unpack
 
@@ -36,7 +36,9 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
     from aioinformer._core.cache.query import FieldChoice, LabelChoice
     from aioinformer._core.cache.verification import Verification
+    from aioinformer._core.selectors.conditions import PresentCondition
     from aioinformer._core.selectors.event_filter import Filter
+    from aioinformer._core.selectors.predicates import ObjectPredicate
     from aioinformer._core.selectors.scopes import Scope
     from aioinformer._runtime.delivery.durable_position import DurableSince
     from aioinformer._runtime.delivery.streams import EventStream
@@ -356,6 +358,18 @@ class SharedInformer(Generic[T]):
         """
         return self.reader.convert(await self.reader.wait_for(obj, timeout))
 
+    @overload
+    async def wait_until(
+        self,
+        key: ObjectKey | str,
+        predicate: PresentCondition | ObjectPredicate,
+        *,
+        timeout: float | None = None,
+    ) -> T: ...
+    @overload
+    async def wait_until(
+        self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
+    ) -> T | None: ...
     async def wait_until(
         self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
     ) -> T | None:
@@ -374,7 +388,8 @@ class SharedInformer(Generic[T]):
             timeout: seconds; ``None`` for no limit.
 
         Raises:
-            CacheWaitTimeout: not within that time; the error contains the informer's health.
+            CacheWaitTimeout: not within that time; the error contains the informer's health, and
+                how far the object came.
             ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
             TypeError: the predicate is async, or no function.
             UsageError: as for ``lister.get``; or it reads JSON, which ``model=`` doesn't keep.

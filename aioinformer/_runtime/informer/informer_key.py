@@ -19,6 +19,7 @@ from aioinformer.errors import UsageError
 if TYPE_CHECKING:  # for informers of shards, of several namespaces or with selectors
     from aioinformer._core.selectors.label_parser import LabelMapping
     from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
+    from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
     from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._core.sharding.shard import Shard
 
@@ -42,8 +43,8 @@ class InformerKey(Struct, frozen=True):
         resource: str | Resource,
         *,
         namespace: str | None,
-        labels: str | LabelMapping,
-        fields: str | Mapping[str, str],
+        labels: LabelSelector | str | LabelMapping,
+        fields: FieldSelector | str | Mapping[str, str],
         managed_fields: bool,
         shape: Shape[Any] | None = None,
         namespaces: Namespaces | None = None,
@@ -122,7 +123,7 @@ class InformerKey(Struct, frozen=True):
         return f"{self._description} where {selectors}" if selectors else self._description
 
 
-def _label_text(selector: str | LabelMapping) -> str:
+def _label_text(selector: LabelSelector | str | LabelMapping) -> str:
     if selector == "":
         return ""
     from aioinformer._core.selectors.selectors import LabelSelector
@@ -130,7 +131,7 @@ def _label_text(selector: str | LabelMapping) -> str:
     return str(LabelSelector.parse(selector))
 
 
-def _field_text(selector: str | Mapping[str, str]) -> str:
+def _field_text(selector: FieldSelector | str | Mapping[str, str]) -> str:
     if selector == "":
         return ""
     from aioinformer._core.selectors.selectors import FieldSelector

@@ -21,6 +21,7 @@ from aioinformer.errors import FetchError
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.selectors.label_parser import LabelMapping
     from aioinformer._core.selectors.scopes import Namespaces
+    from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
     from aioinformer._runtime.cachefile.cache_file import CacheFile
     from aioinformer._runtime.reporting.problem import OnError
 
@@ -47,8 +48,8 @@ class InformerScope(TypedDict, total=False):
 
     namespace: str | None
     namespaces: Namespaces | None
-    labels: str | LabelMapping
-    fields: str | Mapping[str, str]
+    labels: LabelSelector | str | LabelMapping
+    fields: FieldSelector | str | Mapping[str, str]
     managed_fields: bool
     metadata_only: bool
     transform: Transform | None

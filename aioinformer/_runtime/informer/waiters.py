@@ -204,15 +204,19 @@ class CacheWaiters:
         return has_reached(state.resource_version, version)
 
     async def wait_for_predicate(
-        self, key: ObjectKey, predicate: Callable[[KubeObject | None], object]
+        self, key: ObjectKey, predicate: Callable[[KubeObject | None], object], uids: set[str]
     ) -> KubeObject | None:
         """Wait until the object of that key, or ``None``, passes ``predicate``, and return it.
-        Raises exceptions of the predicate, and ``NotRunning`` if the informer ended before.
+        ``uids`` receives those of the objects that did not pass, for an error. Raises exceptions of
+        the predicate, and ``NotRunning`` if the informer ended before.
         """
 
         def passes() -> bool:
             state = self._indexer.state
-            return state.synced and bool(predicate(state.objects.get(key)))
+            obj = state.objects.get(key)
+            if obj is not None:
+                uids.add(obj.uid)
+            return state.synced and bool(predicate(obj))
 
         await self.wait_until(passes, key=key)
         return self._indexer.state.objects.get(key)

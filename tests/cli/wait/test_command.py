@@ -82,7 +82,7 @@ async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path
         1,
         "",
         "aioinformer: deployment.apps/web in the namespace default: not after 3 s: "
-        "0 of 2 pods updated, 0 available\n",
+        "0 of 2 pods updated, 0 available, and the newest change is not observed yet\n",
     )
 
 
@@ -163,6 +163,43 @@ async def test_a_deletion_names_the_namespace_that_the_command_looked_in(
     )
     assert code == 1
     assert err.startswith("aioinformer: pod/a in the namespace shop: not after 1 s: ")
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("outage", [False, True], ids=["at once", "in a relist"])
+async def test_an_object_that_is_created_again_counts_as_deleted(
+    server: ApiServer, tmp_path: Path, outage: bool
+) -> None:
+    pods, body = server.cluster, {"metadata": {"name": "a"}}
+    pods.create("pods", body, namespace="default")
+    argv = ("-v", "wait", "po/a", "--for=delete", "--timeout=60", "-s", server.url)
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        while "1 object listed" not in (line := await run.read_stderr_line()):
+            assert line
+        if outage:
+            await server.stop()
+        pods.delete("pods", "a", namespace="default")
+        pods.create("pods", body, namespace="default")
+        if outage:
+            pods.compact()
+            await server.start()
+        code, out, _ = await run.wait()
+    assert (code, out) == (0, "pod/a in the namespace default: deleted\n")
+
+
+@pytest.mark.clients
+async def test_an_object_that_is_deleted_during_a_wait_is_named_as_the_reason(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    server.cluster.create("pods", {"metadata": {"name": "a"}}, namespace="default")
+    argv = ("-v", "wait", "po/a", "--for=condition=Ready", "--timeout=4", "-s", server.url)
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        while "1 object listed" not in (line := await run.read_stderr_line()):
+            assert line
+        server.cluster.delete("pods", "a", namespace="default")
+        code, _, err = await run.wait()
+    assert code == 1
+    assert err.endswith("not after 4 s: the object was deleted meanwhile\n")
 
 
 @pytest.mark.clients

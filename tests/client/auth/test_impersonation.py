@@ -11,7 +11,8 @@ from aiohttp import web
 from aioinformer._client.auth.impersonation import impersonation_headers
 from aioinformer._client.client import Client
 from aioinformer._client.kubeconfig.source import Kubeconfig
-from aioinformer.errors import ConfigurationError
+from aioinformer.errors import ConfigurationError, Forbidden
+from aioinformer.testing import ApiServer, Cluster, Features, PolicyRule
 from tests.client.kubeconfigs import (
     CANARY,
     NO_POD,
@@ -77,6 +78,46 @@ async def test_the_programs_own_headers_win(tmp_path: Path) -> None:
             await client.get_raw("/version")
 
     assert recorder.received == [[("impersonate-user", "joe")]]
+
+
+@pytest.mark.parametrize(
+    ("resource", "denied", "command"),
+    [
+        ("pods", 'User "jane@example.com" cannot list', "list pods -n web --as=jane@example.com"),
+        ("secrets", 'User "jane@example.com" cannot list', "secrets -n web --as=jane@example.com"),
+    ],
+)
+async def test_a_denied_request_names_the_impersonated_user(
+    tmp_path: Path, resource: str, denied: str, command: str
+) -> None:
+    async with ApiServer(token="root", authorization="RBAC") as server:
+        user = {"token": "root", "as": "jane@example.com"}
+        path = write_kubeconfig(
+            tmp_path, make_kubeconfig(cluster={"server": server.url}, user=user)
+        )
+        async with Client.connect(kubeconfig=path) as client:
+            with pytest.raises(Forbidden) as caught:
+                await client.api(resource, namespace="web").list()
+    assert denied in str(caught.value)
+    assert f"{command}`" in str(caught.value)
+
+
+@pytest.mark.parametrize("resource", ["pods", "secrets"])
+async def test_a_denied_extra_value_names_the_right_to_impersonate(resource: str) -> None:
+    headers = {"Impersonate-User": "jane", "Impersonate-Extra-scopes": CANARY}
+    cluster = Cluster(features=Features(minor=35))  # whose denial names one right
+    async with ApiServer(cluster, authorization="RBAC") as server:
+        rules = [PolicyRule(verbs=["impersonate"], resources=["users"])]
+        server.access.add_user("ada", token="t", rules=rules)
+        async with Client(server.url, token="t", headers=headers) as client:
+            with pytest.raises(Forbidden) as caught:
+                await client.api(resource, namespace="web").list()
+    missing = "userextras.authentication.k8s.io"
+    assert str(caught.value).endswith(
+        f"a Role or ClusterRole must allow impersonate on {missing}/scopes: check with "
+        f"`kubectl auth can-i impersonate {missing} --subresource=scopes --as=ada`"
+    )
+    assert CANARY not in error_chain_text(caught.value)
 
 
 @pytest.mark.parametrize("key", ["as-groups", "as-uid", "as-user-extra"])

@@ -90,7 +90,13 @@ def test_a_short_value_is_hidden_only_as_a_whole_word() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["Accept", "Accept-Encoding", "User-Agent", "HOST"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Accept", "Accept-Encoding", "User-Agent", "HOST"),
+        *("Impersonate-User", "Impersonate-Group", "impersonate-uid"),
+    ],
+)
 def test_headers_without_credentials_are_not_hidden(name: str) -> None:
     assert Redactor([(name, "something")]).redact_complete("something") == "something"
 

@@ -73,7 +73,6 @@ def test_names_in_a_hint_are_quoted_for_the_shell() -> None:
 
 
 def test_a_redacted_user_is_not_shown_in_a_hint() -> None:
-    """``Impersonate-User`` is a header that went out, and so masked in the answer."""
     advice = hint_for_read_error(forbidden(REDACTED), PODS, "list")
 
     assert advice.endswith("can-i list pods -n web`")
@@ -101,6 +100,29 @@ def test_the_hint_for_an_anonymous_request_differs_from_that_for_a_401() -> None
 )
 def test_a_resource_that_is_not_there_may_not_be_installed(path: str, command: str) -> None:
     assert f"{command} lists what the server has" in hint_for_read_error(Status(404), path, "list")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (
+            "/foo/api/v1/namespaces/web/pods",
+            "pods are a part of Kubernetes: is the server's URL right, which ends before /api/v1, "
+            "and does the server have v1? `kubectl api-resources` lists what the server has",
+        ),
+        (
+            "/apis/apps/v1/deployments",
+            "deployments are a part of Kubernetes: is the server's URL right, which ends before "
+            "/apis/apps/v1, and does the server have apps/v1? `kubectl api-resources "
+            "--api-group=apps` lists what the server has",
+        ),
+    ],
+)
+@pytest.mark.parametrize("phase", ["list", "watch"])
+def test_a_built_in_resource_that_is_not_there_suggests_a_wrong_url(
+    path: str, text: str, phase: Phase
+) -> None:
+    assert hint_for_read_error(Status(404), path, phase) == text
 
 
 @pytest.mark.parametrize(

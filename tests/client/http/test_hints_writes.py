@@ -35,13 +35,96 @@ def test_a_forbidden_write_names_the_command_that_checks_permissions(
 
 def test_names_are_quoted_for_a_shell() -> None:
     path = "/api/v1/namespaces/web/pods/$(rm)"
-    text = hint_for_write_error(Status(403, "Forbidden"), path, "PUT", "a b")
+    status = Status(403, "Forbidden", 'pods is forbidden: User "a b" cannot update')
+    text = hint_for_write_error(status, path, "PUT")
     assert "'pods/$(rm)' -n web --as='a b'" in text
+
+
+def denial(words: str, *, group: str = "", scope: str = 'in the namespace "web"') -> str:
+    """Return the end of the sentence in which RBAC denies a request."""
+    verb, resource = words.split(" ")
+    return f'User "ada" cannot {verb} resource "{resource}" in API group "{group}" {scope}'
+
+
+CLUSTER = "at the cluster scope"
+AUTHENTICATION = "authentication.k8s.io"
+BLOCKING = (
+    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set "
+    "finalizers on: , <nil>"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "right", "command"),
+    [
+        pytest.param(
+            denial("create pods"),
+            "create on pods",
+            "create pods/web-0 -n web --as=ada",
+            id="an apply that creates",
+        ),
+        pytest.param("", "create on pods", "create pods/web-0 -n web", id="an older server"),
+        pytest.param(
+            "cannot set an ownerRef on a resource you can't delete: , <nil>",
+            "delete on pods",
+            "delete pods/web-0 -n web",
+            id="a new owner",
+        ),
+        pytest.param(
+            denial("impersonate userextras/scopes", group=AUTHENTICATION, scope=CLUSTER),
+            f"impersonate on userextras.{AUTHENTICATION}/scopes",
+            f"impersonate userextras.{AUTHENTICATION}/view --subresource=scopes --as=ada",
+            id="an extra value",
+        ),
+        pytest.param(
+            denial("impersonate-on:user-info:patch pods"),
+            "impersonate-on:user-info:patch on pods, or impersonate on the user, and on each "
+            "group and extra value",
+            "impersonate-on:user-info:patch pods/web-0 -n web --as=ada",
+            id="a user",
+        ),
+    ],
+)
+def test_the_hint_for_a_forbidden_write_names_the_right_that_the_server_looked_for(
+    message: str, right: str, command: str
+) -> None:
+    status = Status(403, "Forbidden", f'x "view" is forbidden: {message}', {"name": "view"})
+    assert hint_for_write_error(status, POD, "PATCH") == (
+        f"a Role or ClusterRole must allow {right}: check with `kubectl auth can-i {command}`"
+    )
+
+
+def test_the_hint_for_an_owner_whose_deletion_is_to_wait_names_its_finalizers() -> None:
+    status = Status(403, "Forbidden", f'pods "web-0" is forbidden: {BLOCKING}')
+    assert hint_for_write_error(status, POD, "PATCH") == (
+        "a Role or ClusterRole must allow update on <resource>/finalizers, with the resource of "
+        "the owner; or pass block_owner_deletion=False"
+    )
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        'violates PodSecurity "restricted:latest": runAsNonRoot != true',
+        "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2",
+        "unable to create new content in namespace web because it is being terminated",
+        'no RBAC policy matched the owner "User"',
+    ],
+)
+def test_a_write_that_admission_denies_gets_no_advice_on_roles(reason: str) -> None:
+    status = Status(403, "Forbidden", f'pods "web-0" is forbidden: {reason}')
+    assert hint_for_write_error(status, POD, "POST") == ""
+
+
+def test_the_hint_for_an_anonymous_write_is_that_of_a_read() -> None:
+    status = Status(403, "Forbidden", 'pods is forbidden: User "system:anonymous" cannot create')
+    assert hint_for_write_error(status, POD, "POST").startswith("the request was anonymous: ")
 
 
 @pytest.mark.parametrize(
     ("status", "path", "text"),
     [
+        (Status(404, "NotFound"), POD, "pods are a part of Kubernetes: is the server's URL right"),
         (Status(404, "NotFound", details={"kind": "namespaces", "name": "web"}), POD, "namespace"),
         (Status(404, "NotFound", details={"name": "a"}), f"{FOO}/status", "'status'? A Custom"),
         (Status(404, "NotFound"), FOO, "kubectl api-resources --api-group=example.com"),

@@ -243,6 +243,21 @@ def test_a_reference_names_the_owner_and_whether_it_is_the_controller() -> None:
     assert owner_reference(owner()) == controlling
 
 
+@pytest.mark.parametrize("controller", [True, False])
+@pytest.mark.parametrize("blocks", [True, False])
+def test_an_owner_waits_for_a_child_whether_it_is_its_controller_or_not(
+    controller: bool, blocks: bool
+) -> None:
+    reference = owner_reference(owner(), controller=controller, block_owner_deletion=blocks)
+    assert (reference.get("controller"), reference.get("blockOwnerDeletion")) == (
+        controller or None,
+        blocks or None,
+    )
+    given = child(owner_reference(owner()))  # with the default of a controller
+    body = set_owner(given, owner(), controller=controller, block_owner_deletion=blocks)
+    assert body["metadata"]["ownerReferences"] == [reference]
+
+
 def test_only_the_controller_with_the_uid_controls() -> None:
     assert is_controlled_by(child(ref("b", uid="2"), ref("a")), owner())
     assert not is_controlled_by(child(ref("a", controller=False)), owner())

@@ -136,7 +136,7 @@ def test_the_selector_in_a_cached_object_can_be_handed_on() -> None:
         ({"a/b/c": "d"}, '<nil>: Invalid value: "a/b/c": a qualified name', "a/b/c=d", 0),
         (
             {"app": []},
-            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
             "app in ()",
             4,
         ),

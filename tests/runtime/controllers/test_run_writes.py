@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from aioinformer import (
     Added,
+    Client,
     Controller,
     Event,
     KubeObject,
@@ -28,16 +29,18 @@ from aioinformer import (
     is_controlled_by,
     set_condition,
 )
+from aioinformer._runtime.controllers.options import ControllerKeywords
 from aioinformer.errors import (
     AlreadyOwned,
     Conflict,
+    Forbidden,
     InformerError,
     Invalid,
     NotCached,
     NotFound,
     UsageError,
 )
-from aioinformer.testing import Cluster, ClusterSource, Faults, running_operator
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults, running_operator
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
     BARS,
@@ -81,7 +84,13 @@ def make_status_cluster(*names: str) -> Cluster:
     return cluster
 
 
-def reconcile_once(action: Action, cluster: Cluster, *, name: str = "foos") -> object:
+def reconcile_once(
+    action: Action,
+    cluster: Cluster,
+    *,
+    name: str = "foos",
+    options: ControllerKeywords | None = None,
+) -> object:
     """Return the result of ``action`` in the first run of the foo ``a``; raise what it raises."""
     results: asyncio.Future[object] | None = None
 
@@ -100,7 +109,7 @@ def reconcile_once(action: Action, cluster: Cluster, *, name: str = "foos") -> o
                 except InformerError as error:
                     results.set_exception(error)
 
-            async with Controller(foos, reconcile, name=name).owns(bars):
+            async with Controller(foos, reconcile, name=name, **(options or {})).owns(bars):
                 return await asyncio.wait_for(results, 30)
 
     return run_simulated(main)
@@ -701,6 +710,83 @@ def test_create_or_update_rejects_an_object_of_another_controller() -> None:
 
     with pytest.raises(AlreadyOwned, match="child is controlled by Foo b"):
         reconcile_once(action, cluster)
+
+
+# -- blockOwnerDeletion -------------------------------------------------------------------------
+
+CHILD_WRITES: Mapping[str, Callable[..., Awaitable[object]]] = {
+    "apply": lambda ctx, **options: ctx.apply(bar("child"), **options),
+    "create_or_update": lambda ctx, **options: ctx.create_or_update(
+        bar("child"), resize(1), **options
+    ),
+}
+
+
+@pytest.mark.parametrize("write", CHILD_WRITES)
+@pytest.mark.parametrize("existing", [False, True])
+@pytest.mark.parametrize(
+    ("controller", "call", "expected"),
+    [
+        ({}, {}, True),
+        ({"block_owner_deletion": False}, {}, None),
+        ({}, {"block_owner_deletion": False}, None),
+        ({"block_owner_deletion": False}, {"block_owner_deletion": True}, True),
+    ],
+    ids=["the default", "the controller's", "the call's", "the call's before the controller's"],
+)
+def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
+    write: str,
+    existing: bool,
+    controller: ControllerKeywords,
+    call: dict[str, bool],
+    expected: bool | None,
+) -> None:
+    cluster = make_cluster("a")
+    if existing:
+        cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {}})
+
+    async def action(setting: Setting) -> object:
+        return await CHILD_WRITES[write](setting.ctx, **call)
+
+    reconcile_once(action, cluster, options=controller)
+    (reference,) = cluster.get(BARS, "child")["metadata"]["ownerReferences"]
+    assert (reference["controller"], reference.get("blockOwnerDeletion")) == (True, expected)
+
+
+@pytest.mark.parametrize("write", CHILD_WRITES)
+@pytest.mark.parametrize("existing", [False, True])
+async def test_the_error_of_an_owner_that_may_not_be_blocked_names_its_resource(
+    write: str, existing: bool
+) -> None:
+    cluster = make_cluster("a")
+    if existing:
+        cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {}})
+    sentence = (
+        'bars "child" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a '
+        "resource you can't set finalizers on: , <nil>"
+    )
+    errors: asyncio.Queue[BaseException] = asyncio.Queue()
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        await CHILD_WRITES[write](ctx)
+
+    async with ApiServer(cluster) as server, Client(server.url) as client:
+        for verb in ("create", "update", "patch"):
+            server.faults.status(403, reason="Forbidden", message=sentence, verb=verb)
+        async with (
+            SharedInformerFactory(client) as informers,
+            Controller(
+                informers.informer(FOOS),
+                reconcile,
+                on_error=lambda problem: errors.put_nowait(problem.error),
+            ).owns(informers.informer(BARS)),
+        ):
+            error = await asyncio.wait_for(errors.get(), 30)
+    assert isinstance(error, Forbidden)
+    assert str(error).endswith(
+        "a Role or ClusterRole must allow update on foos.samples.example.com/finalizers; or pass "
+        "block_owner_deletion=False"
+    )
 
 
 def test_mutate_must_be_plain_and_keep_the_name() -> None:

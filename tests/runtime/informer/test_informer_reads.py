@@ -14,18 +14,30 @@ import msgspec
 import pytest
 
 from aioinformer import (
+    Client,
     KubeObject,
+    LabelSelector,
     ListRequest,
     ObjectKey,
     Resource,
+    Scope,
     Shape,
     SharedInformer,
     SharedInformerFactory,
     WatchRequest,
     label_index,
+    labelled,
     where,
 )
-from aioinformer.conditions import condition_true, deleted, exists
+from aioinformer.conditions import (
+    all_of,
+    any_of,
+    condition_true,
+    deleted,
+    exists,
+    job_complete,
+    negate,
+)
 from aioinformer.errors import (
     CacheWaitTimeout,
     Expired,
@@ -37,7 +49,7 @@ from aioinformer.errors import (
     SyncTimeout,
     UsageError,
 )
-from aioinformer.testing import Cluster, ClusterSource, Faults
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from aioinformer.testing.server.source import ClusterListerWatcher
 from tests.cpu_time import short_turns
 from tests.runtime.informers import (
@@ -356,6 +368,95 @@ async def test_a_condition_is_waited_for_and_named_when_the_time_is_over() -> No
         cluster.delete("pods", "a")
 
         assert await waiting is None
+
+
+async def test_a_selector_for_nothing_selects_nothing_from_a_server_and_from_a_cache() -> None:
+    cluster, nothing = cluster_with_pods("a", "b"), LabelSelector.nothing()
+    async with (
+        ApiServer(cluster) as server,
+        Client(server.url) as client,
+        SharedInformerFactory(client) as informers,
+    ):
+        pods = informers.informer("pods", indexers={"labels": label_index("nothing")})
+        none = informers.informer("pods", labels=nothing)
+        several = informers.informer("pods", namespaces={"default": Scope(labels=nothing)})
+        await informers.wait_synced(timeout=30)
+        assert len(pods.lister) == 2
+        assert pods.lister.list(labels=nothing) == []
+        assert pods.lister.list(where=labelled(nothing)) == []
+        assert len(none.lister) == len(several.lister) == 0
+        assert list(await client.api("pods", namespace="default").list(labels=nothing)) == []
+
+
+def ready_entry(message: str = "") -> dict[str, Any]:
+    return {"type": "Ready", "status": "False", "reason": "Starting", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        pytest.param(
+            condition_true("Ready"), "condition Ready is False (Starting, a b)", id="type"
+        ),
+        pytest.param(
+            any_of(condition_true("Ready"), job_complete),
+            "condition Ready is False (Starting, a b); the object has no condition Complete",
+            id="any_of",
+        ),
+        pytest.param(
+            all_of(exists, condition_true("Ready"), where("kind", "Pod")),
+            "condition Ready is False (Starting, a b)",
+            id="all_of",
+        ),
+        pytest.param(deleted, "no deletion was requested", id="deleted"),
+        pytest.param(negate(condition_true("Up")), "condition Up is True", id="negate"),
+        pytest.param(where("status.phase", "Running"), "", id="a predicate"),
+        pytest.param(lambda obj: False, "", id="a function"),
+    ],
+)
+async def test_a_wait_that_times_out_says_how_far_the_object_came(
+    condition: Any, reason: str
+) -> None:
+    cluster, entries = (
+        cluster_with_pods("a"),
+        [ready_entry("a\nb"), {"type": "Up", "status": "True"}],
+    )
+    cluster.merge_patch("pods", "a", {"status": {"conditions": entries}})
+    async with running_informer(pod_informer(cluster)) as informer:
+        await informer.wait_synced(timeout=5)
+        with pytest.raises(CacheWaitTimeout) as caught:
+            await informer.wait_until("default/a", condition, timeout=0.01)
+        assert caught.value.reason == reason
+        assert (f" ({reason}) after 0.01 s" if reason else " after 0.01 s") in str(caught.value)
+        if reason:
+            with pytest.raises(CacheWaitTimeout) as caught:
+                await informer.wait_until_all(condition, timeout=0.01)
+            assert f"(not yet: default/a: {reason}) after" in str(caught.value)
+
+
+async def test_a_wait_that_times_out_says_that_the_object_was_deleted_meanwhile() -> None:
+    cluster, reasons = cluster_with_pods("a", "b"), dict[str, str]()
+
+    async def wait(name: str) -> None:
+        with pytest.raises(CacheWaitTimeout) as caught:
+            await informer.wait_until(f"default/{name}", condition_true("Ready"), timeout=0.1)
+        reasons[name] = caught.value.reason
+
+    async with running_informer(pod_informer(cluster)) as informer:
+        await informer.wait_synced(timeout=5)
+        async with asyncio.TaskGroup() as group:
+            for name in ("a", "b", "absent"):
+                group.create_task(wait(name))
+            await yield_to_loop(5)
+            cluster.delete("pods", "a")
+            cluster.delete("pods", "b")
+            cluster.create("pods", {"metadata": {"name": "b"}})
+    assert reasons == {
+        "a": "the object was deleted meanwhile",
+        "b": "the object was deleted and created again meanwhile; the object has no condition "
+        "Ready",
+        "absent": "the object does not exist",
+    }
 
 
 async def test_an_async_predicate_is_an_error_at_the_call() -> None:

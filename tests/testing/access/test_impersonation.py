@@ -165,5 +165,5 @@ async def test_the_user_of_a_kubeconfig_is_impersonated(tmp_path: Path) -> None:
         config["users"][0]["user"]["as"] = "bob"
         path.write_text(yaml.safe_dump(config))
         async with Client.connect(kubeconfig=path) as client:
-            with pytest.raises(Forbidden, match=r'User "\[credential\]" cannot get'):
+            with pytest.raises(Forbidden, match=r'User "bob" cannot get'):
                 await client.api("pods").get("web/a")
