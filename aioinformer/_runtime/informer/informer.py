@@ -281,6 +281,10 @@ class SharedInformer(Generic[T]):
         if self._view is not None:
             self._view.require_json(what)
 
+    def check_listener(self, event_filter: Filter[Any] | None) -> None:
+        """Raise as ``add_handler`` would for a handler with this filter."""
+        self._listeners.check_listener(event_filter)
+
     def stored(self, key: ObjectKey) -> KubeObject | None:
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
