@@ -163,8 +163,9 @@ class Operator:
                 entered it.
 
         Raises:
-            UsageError: the operator has started, or has a controller of that name already; or both
-                an informer and ``shards`` are given.
+            UsageError: the operator has started, or has a controller of that name already, or one
+                with the same finalizer for the same objects; or both an informer and ``shards`` are
+                given.
             TypeError: an argument has the wrong type, or is unknown.
             ValueError: a number is out of range.
         """
@@ -177,6 +178,7 @@ class Operator:
             raise UsageError(
                 f"the operator has a controller called {builder.name} already; pass another name="
             )
+        builder.check_finalizer(self._builders.values())
         self._builders[builder.name] = builder
         return builder
 

@@ -117,7 +117,7 @@ class OperatorRun:
             await stack.enter_async_context(self._informers)
             await stack.enter_async_context(self._events)
             await self._resolve(builders)
-            _check_names(builders)
+            _check_builders(builders)
             self.started.set()
             await self._run_all(builders)
         if self._unfinished:
@@ -244,12 +244,15 @@ def _check_election(builders: Sequence[ControllerBuilder], options: OperatorOpti
         )
 
 
-def _check_names(builders: Sequence[ControllerBuilder]) -> None:
-    """Raise if two controllers have one name, as after one resource was named in two ways."""
+def _check_builders(builders: Sequence[ControllerBuilder]) -> None:
+    """Raise if two controllers have one name, or one finalizer for the same objects, as after one
+    resource was named in two ways.
+    """
     names = [each.name for each in builders]
-    for name in names:
-        if names.count(name) > 1:
+    for number, (name, builder) in enumerate(zip(names, builders, strict=True)):
+        if name in names[:number]:
             raise UsageError(f"the operator has two controllers called {name}; pass another name=")
+        builder.check_finalizer(builders[:number])
 
 
 async def _run_controller(controller: Controller, unfinished: list[str]) -> None:

@@ -382,6 +382,26 @@ def test_one_resource_in_two_spellings_needs_two_names() -> None:
     run_simulated(main)
 
 
+@pytest.mark.parametrize("spelling", [FOOS, "foo"])
+def test_two_controllers_of_one_operator_need_two_finalizers_for_one_resource(
+    spelling: Any,
+) -> None:
+    async def main() -> None:
+        operator = make_operator(ClusterSource(make_cluster()))
+        ours: Any = {"finalizer": "example.com/ours", "cleanup": succeed}
+        operator.controller(FOOS, succeed, name="one", **ours)
+        operator.controller(BARS, succeed, name="other", **ours)
+        with pytest.raises(UsageError, match="the controllers one and two have the same finalizer"):
+            await declare_and_run(operator, spelling, name="two", **ours)
+
+    async def declare_and_run(operator: Operator, resource: Any, **keywords: Any) -> None:
+        operator.controller(resource, succeed, **keywords)
+        assert resource != FOOS  # else it is refused at once
+        await operator.run()
+
+    run_simulated(main)
+
+
 async def test_an_unknown_option_names_the_nearest_one() -> None:
     operator = make_operator(ClusterSource(make_cluster()))
     wrong: Any = {"concurency": 3}

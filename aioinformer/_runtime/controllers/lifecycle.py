@@ -58,6 +58,9 @@ class TriggerSource:
     be reconciled if a child was added and deleted meanwhile: the informer waits for the trigger."""
     on_rejected: Callable[[ObjectKey], None] | None = None
     """Called with the keys of objects whose newest version the informer rejects."""
+    begin: Callable[[], Callable[[], None]] | None = None
+    """Called when the controller is entered, and raises if it can't run. Returns the function to
+    call when it starts no more runs."""
 
     def register(self, name: str) -> Registration:
         """Register the trigger with the informer."""
@@ -92,7 +95,7 @@ class ControllerRun:
         self._registrations: dict[Registration, SharedInformer[Any]] = {}
         self._waiting: asyncio.Task[None] | None = None
         """Waits until the workers may start."""
-        self._end_observing: list[Callable[[], None]] = []
+        self._ends: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -141,6 +144,8 @@ class ControllerRun:
         try:
             for source in sources:
                 source.informer.check_listener(source.event_filter)
+                if source.begin is not None:
+                    self._ends.append(source.begin())
             unstarted = await self._find_unstarted()
             if not unstarted:
                 await self._supervisor.enter(
@@ -150,6 +155,7 @@ class ControllerRun:
             self.halt()
             raise
         if unstarted:
+            self._end_all()
             self._sources, self.loop = (), None  # so that the run can be entered once more
             raise UsageError(
                 f"the controller {self._name} can't run, since the informer {unstarted} was not "
@@ -220,9 +226,12 @@ class ControllerRun:
             self._waiting.cancel()
         for each in list(self._registrations):
             each.remove()
-        for end in self._end_observing:
+        self._end_all()
+
+    def _end_all(self) -> None:
+        for end in self._ends:
             end()
-        self._end_observing.clear()
+        self._ends.clear()
 
     async def _drain_runs(self) -> tuple[str, ...]:
         """Wait for runs to finish. Return the names of those that didn't in time."""
@@ -292,7 +301,7 @@ class ControllerRun:
                 raise self._trigger_ended(source.informer) from error
             self._registrations[registration] = source.informer
             if source.on_rejected is not None:
-                self._end_observing.append(source.informer.observe_rejections(source.on_rejected))
+                self._ends.append(source.informer.observe_rejections(source.on_rejected))
         for registered, informer in self._registrations.items():
             await self._wait_synced(registered, informer)
 
