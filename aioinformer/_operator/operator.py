@@ -277,6 +277,7 @@ class Operator:
             controllers={each.name: each.health for each in self.controllers},
             informers={each.name: each.health for each in self._run.list_informers()},
             groups={each.name: each.health for each in self._run.groups},
+            election=None if elector is None else elector.health,
         )
 
     @property
