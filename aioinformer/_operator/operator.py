@@ -214,6 +214,7 @@ class Operator:
             raise
         finally:
             self._ended = True
+            self._run.started.set()  # wakes wait_synced(), which raises then
 
     def stop(self) -> None:
         """End ``run``. A leader finishes its runs within ``shutdown_timeout``, a replica that

@@ -58,7 +58,7 @@ class OperatorRun:
         self.port: int | None = None
         self.stopping = False
         self.started = asyncio.Event()
-        """Set when all resources are known, or when it is certain that they never will be."""
+        """Set when all resources are known; by the operator, also when the run has ended."""
         self._client = client
         self._informers = informers
         self._events = events
@@ -86,7 +86,6 @@ class OperatorRun:
             except asyncio.CancelledError as error:
                 cancelled = error
                 task.cancel()
-        self.started.set()
         log.info("%s has stopped", self._options.name)
         if cancelled is not None:
             raise cancelled
