@@ -6,7 +6,7 @@ leadership. Names that only the server knows are resolved when the operator star
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, cast
 
@@ -15,6 +15,7 @@ from aioinformer._core.objects.resources import Resource, versioned_name
 from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._operator.options import OperatorOptions
 from aioinformer._runtime.controllers.controller import Controller
+from aioinformer._runtime.controllers.finalizer import FinalizerUse
 from aioinformer._runtime.controllers.options import ControllerKeywords, ControllerOptions
 from aioinformer._runtime.controllers.reconcile_runs import (
     BlockingReconcile,
@@ -60,6 +61,11 @@ class _Reference:
     def name(self) -> str:
         """The name as the program has written it; the resource's own as soon as that is known."""
         return self._given if self._informer is None else versioned_name(self._informer.resource)
+
+    @property
+    def known(self) -> bool:
+        """False while only the server knows the resource."""
+        return self._informer is not None
 
     def _find_informer(self, given: WatchedResource) -> SharedInformer[Any] | None:
         """Return the informer, unless only the server knows the name."""
@@ -148,6 +154,20 @@ class ControllerBuilder:
             NotRunning: only the server knows the resource, and the operator hasn't started yet.
         """
         return self._reference.informer
+
+    def check_finalizer(self, others: Iterable[ControllerBuilder]) -> None:
+        """Raise ``UsageError`` if one of the others has the same finalizer for the same objects."""
+        if (use := self._finalizer_use) is not None:
+            uses = (each._finalizer_use for each in others)
+            use.check(each for each in uses if each is not None)
+
+    @property
+    def _finalizer_use(self) -> FinalizerUse | None:
+        """``None`` without a finalizer, and while only the server knows the resource."""
+        finalizer = self._keywords.get("finalizer")
+        if finalizer is None or not self._reference.known:
+            return None
+        return FinalizerUse(self.name, finalizer, self.informer)
 
     def owns(
         self,

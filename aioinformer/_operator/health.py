@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aioinformer._runtime.controllers.health import ControllerHealth
+from aioinformer._runtime.leaderelection.health import ElectionHealth
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.shardgroup.health import GroupHealth
 
@@ -31,6 +32,9 @@ class OperatorHealth:
     ``shards=``."""
     informers: Mapping[str, Health]
     groups: Mapping[str, GroupHealth]
+    election: ElectionHealth | None = None
+    """The state of this replica's candidate, with the last error of its requests; ``None`` without
+    an election, and before it began."""
 
     def __str__(self) -> str:
         parts: list[str] = [self.state]
@@ -38,6 +42,8 @@ class OperatorHealth:
             parts.append(f"{type(self.error).__name__}: {self.error}")
         if self.state == "waiting" and self.leader:
             parts.append(f"{self.leader} leads")
+        if self.election is not None and self.election.error is not None:
+            parts.append(f"election: {self.election}")
         parts.extend(f"group {name}: {each}" for name, each in self.groups.items())
         parts.extend(f"controller {name}: {each}" for name, each in self.controllers.items())
         return "; ".join(parts)

@@ -163,8 +163,9 @@ class Operator:
                 entered it.
 
         Raises:
-            UsageError: the operator has started, or has a controller of that name already; or both
-                an informer and ``shards`` are given.
+            UsageError: the operator has started, or has a controller of that name already, or one
+                with the same finalizer for the same objects; or both an informer and ``shards`` are
+                given.
             TypeError: an argument has the wrong type, or is unknown.
             ValueError: a number is out of range.
         """
@@ -177,6 +178,7 @@ class Operator:
             raise UsageError(
                 f"the operator has a controller called {builder.name} already; pass another name="
             )
+        builder.check_finalizer(self._builders.values())
         self._builders[builder.name] = builder
         return builder
 
@@ -212,6 +214,7 @@ class Operator:
             raise
         finally:
             self._ended = True
+            self._run.started.set()  # wakes wait_synced(), which raises then
 
     def stop(self) -> None:
         """End ``run``. A leader finishes its runs within ``shutdown_timeout``, a replica that
@@ -275,6 +278,7 @@ class Operator:
             controllers={each.name: each.health for each in self.controllers},
             informers={each.name: each.health for each in self._run.list_informers()},
             groups={each.name: each.health for each in self._run.groups},
+            election=None if elector is None else elector.health,
         )
 
     @property

@@ -58,7 +58,7 @@ class OperatorRun:
         self.port: int | None = None
         self.stopping = False
         self.started = asyncio.Event()
-        """Set when all resources are known, or when it is certain that they never will be."""
+        """Set when all resources are known; by the operator, also when the run has ended."""
         self._client = client
         self._informers = informers
         self._events = events
@@ -86,7 +86,6 @@ class OperatorRun:
             except asyncio.CancelledError as error:
                 cancelled = error
                 task.cancel()
-        self.started.set()
         log.info("%s has stopped", self._options.name)
         if cancelled is not None:
             raise cancelled
@@ -117,7 +116,7 @@ class OperatorRun:
             await stack.enter_async_context(self._informers)
             await stack.enter_async_context(self._events)
             await self._resolve(builders)
-            _check_names(builders)
+            _check_builders(builders)
             self.started.set()
             await self._run_all(builders)
         if self._unfinished:
@@ -190,6 +189,7 @@ class OperatorRun:
             renew_deadline=options.renew_deadline,
             retry_period=options.retry_period,
             metrics=options.metrics,
+            on_error=options.on_error,
         )
         while not self.stopping:
             try:
@@ -237,6 +237,13 @@ def _check_election(builders: Sequence[ControllerBuilder], options: OperatorOpti
             f"shards= for {whole[0]} too, or leader_election= for the operator, which runs the "
             "controllers without shards= on one replica"
         )
+    for group in dict.fromkeys(each.shards for each in builders if each.shards is not None):
+        if options.leader_election is not None and group.uses_lease(options.leader_election):
+            raise UsageError(
+                f"leader_election={options.leader_election!r} is a Lease of the shard group "
+                f"{group.name}: with one Lease for both, neither works. Give one of them another "
+                "name"
+            )
     if divided and not whole and options.leader_election is not None:
         raise UsageError(
             f"all controllers of {options.name} have shards= and run on each replica, so that "
@@ -244,12 +251,15 @@ def _check_election(builders: Sequence[ControllerBuilder], options: OperatorOpti
         )
 
 
-def _check_names(builders: Sequence[ControllerBuilder]) -> None:
-    """Raise if two controllers have one name, as after one resource was named in two ways."""
+def _check_builders(builders: Sequence[ControllerBuilder]) -> None:
+    """Raise if two controllers have one name, or one finalizer for the same objects, as after one
+    resource was named in two ways.
+    """
     names = [each.name for each in builders]
-    for name in names:
-        if names.count(name) > 1:
+    for number, (name, builder) in enumerate(zip(names, builders, strict=True)):
+        if name in names[:number]:
             raise UsageError(f"the operator has two controllers called {name}; pass another name=")
+        builder.check_finalizer(builders[:number])
 
 
 async def _run_controller(controller: Controller, unfinished: list[str]) -> None:

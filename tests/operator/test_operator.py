@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from aioinformer import Client, KubeObject, ObjectKey, Operator, ReconcileContext, Result
+from aioinformer import (
+    Client,
+    KubeObject,
+    ObjectKey,
+    Operator,
+    ReconcileContext,
+    Result,
+    ShardGroup,
+)
 from aioinformer.controllers import Reconcile
 from aioinformer.errors import (
     NotRunning,
@@ -378,6 +387,50 @@ def test_one_resource_in_two_spellings_needs_two_names() -> None:
         operator.controller("foos.samples.example.com", succeed)
         with pytest.raises(UsageError, match=r"two controllers called foos\.samples\.example\.com"):
             await operator.run()
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize("end", ["stop", "cancel", "refusal"])
+def test_waiting_for_an_operator_that_ends_before_its_start_ends(end: str) -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        operator = make_operator(source)
+        operator.controller(FOOS, succeed)
+        if end == "refusal":
+            group = ShardGroup(source, "foos", namespace="web", identity="a")
+            operator.controller(BARS, succeed, shards=group)
+        run = asyncio.create_task(operator.run())
+        waiting = asyncio.create_task(operator.wait_synced())
+        if end == "cancel":
+            await asyncio.sleep(0)
+            run.cancel()
+        elif end == "stop":
+            operator.stop()
+        with pytest.raises(NotRunning, match="the operator foo-operator has ended"):
+            await waiting
+        with suppress(UsageError, asyncio.CancelledError):
+            await run
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize("spelling", [FOOS, "foo"])
+def test_two_controllers_of_one_operator_need_two_finalizers_for_one_resource(
+    spelling: Any,
+) -> None:
+    async def main() -> None:
+        operator = make_operator(ClusterSource(make_cluster()))
+        ours: Any = {"finalizer": "example.com/ours", "cleanup": succeed}
+        operator.controller(FOOS, succeed, name="one", **ours)
+        operator.controller(BARS, succeed, name="other", **ours)
+        with pytest.raises(UsageError, match="the controllers one and two have the same finalizer"):
+            await declare_and_run(operator, spelling, name="two", **ours)
+
+    async def declare_and_run(operator: Operator, resource: Any, **keywords: Any) -> None:
+        operator.controller(resource, succeed, **keywords)
+        assert resource != FOOS  # else it is refused at once
+        await operator.run()
 
     run_simulated(main)
 

@@ -378,3 +378,11 @@ def test_an_operator_does_not_leave_a_group_that_the_program_has_entered() -> No
             assert len(one.group.held) == SHARDS
 
     run_simulated(main)
+
+
+@pytest.mark.parametrize("lease", ["web/foos", "web/foos.one", "web/foos.two"])
+async def test_an_election_on_a_lease_of_a_group_of_the_operator_is_refused(lease: str) -> None:
+    one = ShardedReplica(make_cluster(), "one", leader_election=lease)
+    one.operator.controller(BARS, succeed)
+    with pytest.raises(UsageError, match=f"'{lease}' is a Lease of the shard group foos"):
+        await one.operator.run()

@@ -10,8 +10,9 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Client, Operator, Resource, ShardGroup
+from aioinformer import Client, Operator, Problem, Resource, ShardGroup
 from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.errors import Forbidden
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.operator.operators import running, succeed
 from tests.runtime.controllers.reconcilers import FOOS
@@ -155,3 +156,33 @@ async def test_metrics_are_served_if_prometheus_can_scrape_them() -> None:
                 url = f"http://127.0.0.1:{operator.port}/metrics"
                 async with http.get(url) as response:
                     assert (response.status, said in await response.text()) == (status, True)
+
+
+async def test_a_replica_that_may_not_read_its_lease_is_ready_and_says_why_it_waits() -> None:
+    problems = list[Problem]()
+    async with ApiServer(make_cluster()) as server:
+        server.faults.forbid(resource="leases")
+        operator = Operator(
+            Client(server.url),
+            name="it",
+            leader_election="default/it",
+            identity="one",
+            port=0,
+            host="127.0.0.1",
+            on_error=problems.append,
+        )
+        operator.controller("configmaps", succeed)
+        async with running(operator):
+            await operator.wait_synced(20)
+            async with asyncio.timeout(20):
+                while not problems:  # noqa: ASYNC110 - a hook has no event
+                    await asyncio.sleep(0.01)
+            for path in ("/readyz", "/livez", "/healthz"):
+                status, answer = await get(operator, path)
+                assert (status, answer["ok"], answer["wrong"]) == (200, True, {})
+                assert answer["health"]["operator"].startswith("waiting; election: waiting for")
+                assert "last error: Forbidden" in answer["health"]["operator"]
+            election = operator.health.election
+            assert election is not None
+            assert isinstance(election.error, Forbidden)
+    assert (problems[0].informer, problems[0].phase) == ("lease default/it", "lease")

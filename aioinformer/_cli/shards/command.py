@@ -14,8 +14,8 @@ from aioinformer._cli.options import ShardsCommandOptions
 from aioinformer._cli.shards.report import GroupReport, MemberReport, read_group
 from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
 from aioinformer._cli.terminal.style import Line, StyledText, align_columns, printable, render
+from aioinformer._core.leaderelection.lease import GROUP_LABEL
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer._core.shardgroup.records import GROUP_LABEL
 from aioinformer.errors import RequestTimedOut
 
 LABEL_WIDTH = 11

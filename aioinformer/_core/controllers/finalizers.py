@@ -37,7 +37,7 @@ def check_finalizer_name(name: object) -> None:
 
 def next_step(obj: KubeObject, finalizer: str) -> FinalizerStep:
     """Return the next step for an object."""
-    present = finalizer in _finalizers_of(obj)
+    present = finalizer in finalizers_of(obj)
     if obj.deletion_timestamp is not None:
         return "cleanup" if present else "ignore"
     return "reconcile" if present else "add"
@@ -49,7 +49,7 @@ def adding_patch(obj: KubeObject, finalizer: str) -> JsonPatchOperations | None:
     """
     if next_step(obj, finalizer) != "add":
         return None
-    path, present = "/metadata/finalizers", _finalizers_of(obj)
+    path, present = "/metadata/finalizers", finalizers_of(obj)
     if present:
         return [_test_uid(obj), _test(path, present), _add(f"{path}/-", finalizer)]
     # A test for null passes for an absent list, but not for an empty one.
@@ -59,14 +59,15 @@ def adding_patch(obj: KubeObject, finalizer: str) -> JsonPatchOperations | None:
 
 def removing_patch(obj: KubeObject, finalizer: str) -> JsonPatchOperations | None:
     """Return the patch that removes the entry and no other; ``None`` if the entry is absent."""
-    present = _finalizers_of(obj)
+    present = finalizers_of(obj)
     if finalizer not in present:
         return None
     path = f"/metadata/finalizers/{present.index(finalizer)}"
     return [_test_uid(obj), _test(path, finalizer), {"op": "remove", "path": path}]
 
 
-def _finalizers_of(obj: KubeObject) -> list[str]:
+def finalizers_of(obj: KubeObject) -> list[str]:
+    """Return the entries of ``metadata.finalizers``."""
     found: Any = obj["metadata"].get("finalizers")
     return list(found or ())
 

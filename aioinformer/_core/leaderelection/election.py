@@ -124,6 +124,9 @@ NEVER = float("inf")
 ElectionPhase: TypeAlias = Literal["idle", "seeking", "leading", "lost", "releasing", "ended"]
 
 
+_HOLDING: tuple[ElectionPhase, ...] = ("leading", "releasing")
+
+
 @dataclass(frozen=True, slots=True)
 class _LeaseWrite:
     """A write of this candidate. The write is uncertain until the Lease is read in that state."""
@@ -176,7 +179,24 @@ class Election:
         return self.phase == "leading" and now < self.leads_until
 
     @property
+    def writes_next(self) -> bool:
+        """True if the next action is a write, False if it is a read."""
+        return self._write_next
+
+    def due_in(self, now: float) -> float:
+        """Return the seconds to the next action."""
+        return max(0.0, self._next_action_at - now)
+
+    @property
     def leader(self) -> str:
+        """The leader's identity when the Lease was last read; empty for none, and for this
+        candidate while it doesn't lead: its lease was lost, or is that of an earlier process.
+        """
+        holder = self._holder
+        return "" if holder == self.identity and self.phase not in _HOLDING else holder
+
+    @property
+    def _holder(self) -> str:
         """The holder in the Lease that was read last; empty for none."""
         return (
             self._observed_record.holder
@@ -352,7 +372,7 @@ class Election:
                 self._schedule(now + self.times.retry_period, write=True)
                 return
         # Another holder whose lease has not expired: wait, but not beyond the expiry.
-        elif not self._is_ours and self.leader and now < self._lease_expiry():
+        elif not self._is_ours and self._holder and now < self._lease_expiry():
             self._reread_after_failure = False
             retry_at = now + self._retry_delay(now, jitter, 0.0)
             self._schedule(min(retry_at, self._lease_expiry()), write=False)
@@ -369,7 +389,7 @@ class Election:
             )
 
     def _on_release(self) -> None:
-        if self._is_ours and self.leader:
+        if self._is_ours and self._holder:
             self._schedule(-NEVER, write=True)
         else:
             # Our record without a holder is the release itself; another's record ends it as well.

@@ -18,6 +18,10 @@ from aioinformer._core.objects.kube_object import ObjectKey
 GROUP = "coordination.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 
+GROUP_LABEL = "aioinformer/shard-group"
+"""The label of all Leases of a shard group, which no election may use; its value is the group's
+name."""
+
 MAX_INT32 = 2**31 - 1
 """The numbers of a Lease are int32. A server that doesn't validate them may return larger ones."""
 
@@ -83,6 +87,11 @@ class LeaseRecord:
         if self.holder == identity:
             return f"another program writes to it as {identity}"
         return f"{one_line(self.holder)} holds it"
+
+
+def group_of_lease(lease: Mapping[str, Any]) -> str:
+    """Return the name of the shard group whose Lease this is; empty for any other Lease."""
+    return str(_mapping(_mapping(lease.get("metadata")).get("labels")).get(GROUP_LABEL) or "")
 
 
 def resource_version(lease: Mapping[str, Any]) -> str:

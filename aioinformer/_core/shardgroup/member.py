@@ -103,7 +103,7 @@ class GroupMember:
         self.view = GroupView(layout, self.key.name, lease_duration=times.lease_duration)
         self.planner = AssignmentPlanner(group, identity, layout, retry_period=times.retry_period)
         self.leaving = False
-        self._group = group
+        self.group = group
         self._incarnation = incarnation
         self._claims: dict[int, _Claim] = {}
         self._writes = 0
@@ -170,7 +170,7 @@ class GroupMember:
         """Take a Lease of the group as the cache has it, or ``None``. All Leases that have changed
         in the cache are taken before ``decide``: together they must be a state that the server had.
         """
-        if name == self._group.name:
+        if name == self.group.name:
             self.view.observe_assignment(lease)
         elif self.view.observe_member(name, lease, now):
             self._claims_changed = True
@@ -306,7 +306,7 @@ class GroupMember:
             self._writes,
             self.leaving,
         )
-        return record.stamp(body, self._group.name)
+        return record.stamp(body, self.group.name)
 
     def plan(self, now: float) -> AssignmentWrite | None:
         """Return the write of a new assignment if this member assigns and one is due."""

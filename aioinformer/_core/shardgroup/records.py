@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from aioinformer._core.leaderelection.election import RELEASED_SECONDS
-from aioinformer._core.leaderelection.lease import API_VERSION, LeaseRecord, resource_version
+from aioinformer._core.leaderelection.lease import (
+    API_VERSION,
+    GROUP_LABEL,
+    LeaseRecord,
+    resource_version,
+)
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.shardgroup.shard_sets import format_shards, parse_shards
 from aioinformer._core.sharding.ranges import ShardKey
-
-GROUP_LABEL = "aioinformer/shard-group"
-"""The label of all Leases of a group; its value is the group's name."""
 
 LAYOUT = "aioinformer/shard-layout"
 HELD = "aioinformer/shards-held"

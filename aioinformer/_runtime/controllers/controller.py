@@ -26,6 +26,7 @@ from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._runtime.controllers.finalizer import (
     DeletionTrigger,
     DepartureWarning,
+    FinalizerUse,
     finalized,
 )
 from aioinformer._runtime.controllers.health import (
@@ -160,7 +161,10 @@ class Controller:
                 before the first reconcile of an object and removed after the cleanup, through
                 ``client``. Objects that are being deleted are not passed to ``reconcile``. A
                 ``filter`` doesn't exclude deletions of objects that have it. ``informer`` must not
-                have selectors or namespaces that an object can leave.
+                have selectors or namespaces that an object can leave, and its ``transform=`` must
+                keep ``metadata.finalizers`` and each object with the finalizer: what it drops isn't
+                cleaned up, and so can't be deleted. No two controllers may have one finalizer for
+                the same objects.
             cleanup: ``async def cleanup(key, ctx)``, called for an object that is being deleted and
                 has the finalizer. ``None`` removes the finalizer, and the server deletes the
                 object. A ``Result`` means a later call. An exception is retried with backoff, never
@@ -261,7 +265,10 @@ class Controller:
             self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
         if options.finalizer is not None:
             warn = InternalHandler(DepartureWarning(self.name, options.finalizer))
-            self._sources.append(TriggerSource(informer, warn, resync=0.0, coalesce=True))
+            use = FinalizerUse(self.name, options.finalizer, informer)
+            self._sources.append(
+                TriggerSource(informer, warn, resync=0.0, coalesce=True, begin=use.begin)
+            )
         if options.filter is not None:  # an object that the filter excludes is deleted without run
             forget = InternalHandler(DeletionHandler(self._workers.forget_absent))
             self._sources.append(TriggerSource(informer, forget, resync=0.0, coalesce=True))
@@ -443,8 +450,8 @@ class Controller:
         Raises:
             NotRunning: one of the informers has ended. The ``__cause__`` is the reason.
             ShutdownIncomplete: after ``stop``, runs had to be cancelled; the error names them.
-            UsageError: the controller was started before, or the factory of its informers was not
-                entered.
+            UsageError: the controller was started before, the factory of its informers was not
+                entered, or a controller that runs has the same finalizer for the same objects.
         """
         self._controller_run.check_new()
         try:

@@ -13,19 +13,29 @@ run of a key at a time, its timeout, and retries with backoff. The rules are tho
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 from aioinformer._core.controllers.finalizers import (
     JsonPatchOperations,
     adding_patch,
+    finalizers_of,
     next_step,
     removing_patch,
 )
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
-from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import (
+    Deleted,
+    DeleteReason,
+    Event,
+    KubeObject,
+    ObjectKey,
+)
 from aioinformer._runtime.controllers.health import WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext, writes_of
@@ -140,16 +150,20 @@ class FinalizedReconcile:
             return self._informer.stored(obj.key)
         await self._informer.reader.wait_for(written, CACHE_TIMEOUT)
         cached = self._informer.stored(obj.key)
-        if (
-            cached is not None
-            and (cached.uid, cached.resource_version) == (written.uid, written.resource_version)
-            and next_step(cached, self._finalizer) == "add"
-        ):
-            raise UsageError(
-                f"the informer of {self._informer.name} shows {obj.key} without the finalizer that "
-                "it has: transform= must keep metadata.finalizers"
-            )
+        if cached is not None:
+            self._check_kept(cached, written)
         return cached
+
+    def _check_kept(self, cached: KubeObject, served: KubeObject) -> None:
+        """Raise ``UsageError`` if the cache shows this version without all of its finalizers."""
+        if (cached.uid, cached.resource_version) == (
+            served.uid,
+            served.resource_version,
+        ) and finalizers_of(cached) != finalizers_of(served):
+            raise UsageError(
+                f"the informer of {self._informer.name} shows {served.key} without a finalizer "
+                "that it has: transform= must keep metadata.finalizers"
+            )
 
     async def _clean_up(
         self, obj: KubeObject, key: ObjectKey, ctx: ReconcileContext
@@ -196,6 +210,7 @@ class FinalizedReconcile:
                 newest = await self._newest(obj)
                 if newest is None:
                     return None
+                self._check_kept(obj, newest)
                 if attempt == ATTEMPTS or newest.resource_version == obj.resource_version:
                     raise
                 log.debug("%s: the finalizer is written again: %s", obj.key, error)
@@ -247,6 +262,19 @@ class DeletionTrigger:
         return f"<DeletionTrigger of {self._informer}>"
 
 
+_DEPARTURES: dict[DeleteReason, tuple[str, str]] = {
+    "deleted": (
+        "the server reports a deletion without one",
+        "let the informer read it again, or remove the finalizer by hand",
+    ),
+    "dropped": (
+        "transform= drops it",
+        "let transform= keep objects with this finalizer, and pass filter= to the controller",
+    ),
+}
+"""Why an object that exists has left the cache, and what to do."""
+
+
 class DepartureWarning:
     """A handler that names objects with the finalizer that leave the cache and still exist.
 
@@ -258,18 +286,93 @@ class DepartureWarning:
         self._finalizer = finalizer
 
     def __call__(self, event: Event[Any]) -> None:
-        """Log the departure of an object that waits for a cleanup and isn't being deleted."""
-        if not isinstance(event, Deleted) or event.reason not in ("deleted", "dropped"):
+        """Log the departure of an object that waits for a cleanup."""
+        if not isinstance(event, Deleted) or event.reason not in _DEPARTURES:
             return
-        if next_step(event.obj, self._finalizer) == "reconcile":
+        step = next_step(event.obj, self._finalizer)
+        if step == "reconcile" or (step == "cleanup" and event.reason == "dropped"):
             log.warning(
-                "controller %s: %s has left the cache with the finalizer %s and without a deletion "
-                "(%s); it is cleaned up only if it is deleted after it has returned",
-                *(self._controller, event.key, self._finalizer, event.reason),
+                "controller %s: %s has left the cache with the finalizer %s, since %s. While it is "
+                "not cached, it is not cleaned up, and so can't be deleted: %s",
+                *(self._controller, event.key, self._finalizer, *_DEPARTURES[event.reason]),
             )
 
     def __repr__(self) -> str:
         return f"<DepartureWarning of {self._controller}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _StaysCached:
+    """Raises if an object may leave the cache of a controller with a finalizer."""
+
+    controller: str
+
+    def __call__(self, departure: str) -> None:
+        if departure:
+            raise UsageError(
+                f"the controller {self.controller} has finalizer=, and its informer forgets an "
+                f"object that leaves {departure}: the object would never be cleaned up, and stay "
+                "when it is deleted. Read the objects without that, and pass filter= to the "
+                "controller, which doesn't exclude deletions"
+            )
+
+
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class FinalizerUse:
+    """A controller's finalizer and objects, which no other controller may combine."""
+
+    controller: str
+    finalizer: str
+    informer: SharedInformer[Any]
+
+    def check(self, others: Iterable[FinalizerUse]) -> None:
+        """Raise ``UsageError`` if another controller has the finalizer for the same objects."""
+        for other in others:
+            if other.finalizer == self.finalizer and _may_share(self.informer, other.informer):
+                raise UsageError(
+                    f"the controllers {other.controller} and {self.controller} have the same "
+                    f"finalizer={self.finalizer!r} for {self.informer.resource}: the cleanup that "
+                    "returns first would remove it while the other still runs. Pass another "
+                    "finalizer= to one of them"
+                )
+
+    def begin(self) -> Callable[[], None]:
+        """Check the controllers that run in this program, and count among them from now on. Return
+        the function that ends this.
+        """
+        with _running_lock:
+            self.check(_running)
+            _running.add(self)
+        return self._end
+
+    def _end(self) -> None:
+        with _running_lock:
+            _running.discard(self)
+
+
+_running: WeakSet[FinalizerUse] = WeakSet()
+_running_lock = Lock()
+
+
+def _may_share(one: SharedInformer[Any], other: SharedInformer[Any]) -> bool:
+    """Return True if an object may be in both caches."""
+    if one is other:
+        return True
+    mine, its = one.resource, other.resource
+    if one.client is None or one.client is not other.client:
+        return False
+    if (mine.group, mine.plural) != (its.group, its.plural):
+        return False
+    namespaces, *chosen = one.selection
+    its_namespaces, *its_chosen = other.selection
+    if (
+        namespaces is not None
+        and its_namespaces is not None
+        and namespaces.isdisjoint(its_namespaces)
+    ):
+        return False
+    # Two different field selectors or shards count as disjoint.
+    return all(not a or not b or a == b for a, b in zip(chosen, its_chosen, strict=True))
 
 
 def finalized(
@@ -296,13 +399,7 @@ def finalized(
             "client=elector.guarded_client(client) under a LeaderElector"
         )
     informer.check_bytes("finalizer= reads metadata.finalizers in")
-    if informer.departure:
-        raise UsageError(
-            f"the controller {options.name} has finalizer=, and its informer forgets an object "
-            f"that leaves {informer.departure}: the object would never be cleaned up, and stay "
-            "when it is deleted. Read the objects without that, and pass filter= to the "
-            "controller, which doesn't exclude deletions"
-        )
+    informer.forbid_departure(_StaysCached(options.name))
     return FinalizedReconcile(
         options.finalizer,
         reconcile,

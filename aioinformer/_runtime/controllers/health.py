@@ -41,7 +41,7 @@ class ControllerHealth:
     error: BaseException | None
     """The error that ended the controller, if it failed."""
     waiting_for: tuple[str, ...]
-    """The triggers that have not received all cached objects yet."""
+    """The informers whose cached objects the triggers have not all received yet."""
     running: Mapping[ObjectKey, float]
     """The keys that are being reconciled, and for how many seconds."""
     waiting: int

@@ -1,5 +1,8 @@
 """One run of a controller, from the registration of its triggers to the end of its last reconcile.
 
+The triggers are registered when the caches of all informers are complete, since a ``to_keys`` or a
+filter may read another informer than that of its event.
+
 If a worker or an informer ends unexpectedly, everything ends, and the reason is raised. On a normal
 exit, runs may finish. If an exception leaves the block, they are cancelled in the same step of the
 loop, since a lease may just have been lost.
@@ -22,7 +25,7 @@ from aioinformer._runtime.controllers.health import ControllerState
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.delivery.call import detached_context
+from aioinformer._runtime.delivery.call import detached_context, leave_call
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_copy import copy_error
@@ -55,6 +58,9 @@ class TriggerSource:
     be reconciled if a child was added and deleted meanwhile: the informer waits for the trigger."""
     on_rejected: Callable[[ObjectKey], None] | None = None
     """Called with the keys of objects whose newest version the informer rejects."""
+    begin: Callable[[], Callable[[], None]] | None = None
+    """Called when the controller is entered, and raises if it can't run. Returns the function to
+    call when it starts no more runs."""
 
     def register(self, name: str) -> Registration:
         """Register the trigger with the informer."""
@@ -85,8 +91,11 @@ class ControllerRun:
         self._concurrency = options.concurrency
         self._shutdown_timeout = options.shutdown_timeout
         self._supervisor = Supervisor(f"controller {options.name}")
+        self._sources: Sequence[TriggerSource] = ()
         self._registrations: dict[Registration, SharedInformer[Any]] = {}
-        self._end_observing: list[Callable[[], None]] = []
+        self._waiting: asyncio.Task[None] | None = None
+        """Waits until the workers may start."""
+        self._ends: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -102,8 +111,14 @@ class ControllerRun:
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """The names of the triggers that have not received all cached objects yet."""
-        return tuple(each.name for each in self._registrations if not each.synced)
+        """The names of the informers whose cached objects the triggers have not all received."""
+        if self._registrations:
+            found = [
+                each for registered, each in self._registrations.items() if not registered.synced
+            ]
+        else:
+            found = [each.informer for each in self._sources if not each.informer.synced]
+        return tuple(dict.fromkeys(each.name for each in found))
 
     # -- in and out ----------------------------------------------------------------------------
 
@@ -113,33 +128,35 @@ class ControllerRun:
             raise UsageError(f"the controller {self._name} runs once; make another one")
 
     async def enter(self, sources: Sequence[TriggerSource]) -> None:
-        """Register the triggers, and start the workers when all triggers are synced: the first
-        reconcile sees all cached objects.
+        """Start the task that registers the triggers when all informers are synced, and starts the
+        workers when all triggers are: the first reconcile sees all cached objects.
 
         Raises:
             NotRunning: an informer has ended.
-            UsageError: the run was entered before, or an informer was not started.
+            UsageError: the run was entered before, an informer was not started, or a filter reads
+                JSON that its informer doesn't keep.
         """
         self.check_new()
         self.loop = asyncio.get_running_loop()
         # A controller that is started inside a handler must not count as a part of that call.
         self._reconcile_runs.use_context(detached_context())
+        self._sources = sources
         try:
             for source in sources:
-                self._registrations[source.register(f"controller {self._name}")] = source.informer
-                if source.on_rejected is not None:
-                    end = source.informer.observe_rejections(source.on_rejected)
-                    self._end_observing.append(end)
+                source.informer.check_listener(source.event_filter)
+                if source.begin is not None:
+                    self._ends.append(source.begin())
             unstarted = await self._find_unstarted()
             if not unstarted:
                 await self._supervisor.enter(
                     lambda: self._start_task(self._supervise(), "supervisor of")
                 )
         except BaseException:
-            self.halt()  # removes the triggers that were registered before the failure
+            self.halt()
             raise
         if unstarted:
-            self._reset()
+            self._end_all()
+            self._sources, self.loop = (), None  # so that the run can be entered once more
             raise UsageError(
                 f"the controller {self._name} can't run, since the informer {unstarted} was not "
                 "started: run the controller inside of 'async with' of the informers' factory, or "
@@ -148,18 +165,12 @@ class ControllerRun:
 
     async def _find_unstarted(self) -> str:
         """Return the name of an informer that no task has started or is starting, or nothing."""
-        informers = self._registrations.values()
+        informers = [each.informer for each in self._sources]
         for _ in range(ENTER_TURNS):
             if all(each.synced for each in informers):
                 return ""
             await asyncio.sleep(0)
         return next((each.name for each in informers if each.health.state == "new"), "")
-
-    def _reset(self) -> None:
-        """Remove the triggers, so that the run can be entered once more."""
-        self._remove_triggers()
-        self._registrations.clear()
-        self.loop = None
 
     async def leave(self, error: BaseException | None) -> None:
         """End the runs: at once after an exception, otherwise when they have finished.
@@ -211,14 +222,16 @@ class ControllerRun:
         """Remove the triggers, and start no more runs."""
         self._workers.halt()
         self.synced.set()  # wakes wait_synced(), which raises then
-        self._remove_triggers()
-
-    def _remove_triggers(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
         for each in list(self._registrations):
             each.remove()
-        for end in self._end_observing:
+        self._end_all()
+
+    def _end_all(self) -> None:
+        for end in self._ends:
             end()
-        self._end_observing.clear()
+        self._ends.clear()
 
     async def _drain_runs(self) -> tuple[str, ...]:
         """Wait for runs to finish. Return the names of those that didn't in time."""
@@ -253,13 +266,16 @@ class ControllerRun:
         task.add_done_callback(self._on_task_done)
 
     async def _supervise(self) -> None:
-        """Wait for the triggers, start the workers, and raise when a trigger ends."""
-        for each in self._registrations:
-            try:
-                await self._wait_synced(each)
-            except NotRunning as error:
-                if not self._workers.halted:
-                    raise self._trigger_ended(each) from error
+        """Register the triggers, start the workers, and raise when a trigger ends."""
+        leave_call()  # the controller is no part of the handler's call that starts it
+        self._waiting = asyncio.current_task()
+        try:
+            if not self._workers.halted:
+                await self._register_triggers()
+        except asyncio.CancelledError:
+            if not self._workers.halted:
+                raise
+        self._waiting = None
         if self._workers.halted:
             return
         self.synced.set()
@@ -269,20 +285,41 @@ class ControllerRun:
         tasks = {each.task: each for each in self._registrations if each.task is not None}
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not self._workers.halted:
-            ended = tasks[done.pop()]
-            raise self._trigger_ended(ended) from self._registrations[ended].health.error
+            informer = self._registrations[tasks[done.pop()]]
+            raise self._trigger_ended(informer) from informer.health.error
 
-    async def _wait_synced(self, registration: Registration) -> None:
-        """Wait until a trigger has received all cached objects."""
+    async def _register_triggers(self) -> None:
+        """Register the triggers when all informers are synced, and wait until the triggers have
+        received all cached objects.
+        """
+        for source in self._sources:
+            await self._wait_synced(source.informer, source.informer)
+        for source in self._sources:
+            try:
+                registration = source.register(f"controller {self._name}")
+            except NotRunning as error:
+                raise self._trigger_ended(source.informer) from error
+            self._registrations[registration] = source.informer
+            if source.on_rejected is not None:
+                self._ends.append(source.informer.observe_rejections(source.on_rejected))
+        for registered, informer in self._registrations.items():
+            await self._wait_synced(registered, informer)
+
+    async def _wait_synced(
+        self, waited: SharedInformer[Any] | Registration, informer: SharedInformer[Any]
+    ) -> None:
+        """Wait until an informer, or its trigger, has received all objects."""
         try:
-            await registration.wait_synced(timeout=SYNC_WARNING_DELAY)
-        except SyncTimeout as error:
-            log.warning("controller %s has not started its workers yet: %s", self._name, error)
-            await registration.wait_synced()  # no limit: the informer retries for ever
+            try:
+                await waited.wait_synced(timeout=SYNC_WARNING_DELAY)
+            except SyncTimeout as error:
+                log.warning("controller %s has not started its workers yet: %s", self._name, error)
+                await waited.wait_synced()  # no limit: the informer retries for ever
+        except NotRunning as error:
+            raise self._trigger_ended(informer) from error
 
-    def _trigger_ended(self, registration: Registration) -> NotRunning:
+    def _trigger_ended(self, informer: SharedInformer[Any]) -> NotRunning:
         """Return the error for a trigger that has ended: the controller would miss events."""
-        informer = self._registrations[registration]
         return NotRunning(
             f"the controller {self._name} has ended, since it receives no more events of "
             f"{informer.name} ({informer.health}): the informers' factory was left before the "

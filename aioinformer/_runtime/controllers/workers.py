@@ -261,11 +261,12 @@ class Workers:
         If the condition can't be written, a run that would not be repeated counts as failed with
         that error, so that the retry writes the condition.
         """
+        now = asyncio.get_running_loop().time()
         try:
             if failure is None:
-                await condition.show_success(run)
+                await condition.show_success(run, now)
             else:
-                await condition.show_failure(run, failure, asyncio.get_running_loop().time())
+                await condition.show_failure(run, failure, now)
         except Exception as error:  # noqa: BLE001 - a writer's error; reported and retried
             if failure is None or isinstance(failure, PermanentError):
                 return error

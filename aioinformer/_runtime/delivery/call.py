@@ -71,6 +71,11 @@ def detached_context() -> Context:
     return context
 
 
+def leave_call() -> None:
+    """Let the current task belong to no call."""
+    CURRENT_CALL.set(None)
+
+
 def current_call() -> ActiveCall | None:
     """Return the call that waits, or may wait, for the running code.
 

@@ -283,6 +283,10 @@ class SharedInformer(Generic[T]):
         if self._view is not None:
             self._view.require_json(what)
 
+    def check_listener(self, event_filter: Filter[Any] | None) -> None:
+        """Raise as ``add_handler`` would for a handler with this filter."""
+        self._listeners.check_listener(event_filter)
+
     def stored(self, key: ObjectKey) -> KubeObject | None:
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
@@ -317,12 +321,18 @@ class SharedInformer(Generic[T]):
         """
         return self._pipeline.exclusion(obj)
 
-    @property
-    def departure(self) -> str:
-        """The selector, or the followed namespaces, that an object may leave, and with it this
-        cache, without being deleted; empty if there is none.
+    def forbid_departure(self, check: Callable[[str], None]) -> None:
+        """Call ``check`` with the selector, or the followed namespaces, that an object may leave,
+        and with it this cache, without being deleted; empty if there is none. It is called now and
+        before each namespace is added, and raises.
         """
-        return self._pipeline.departure
+        check(self._pipeline.departure)
+        self._pipeline.departure_checks[check] = None
+
+    @property
+    def selection(self) -> tuple[frozenset[str] | None, frozenset[tuple[str, str]], object]:
+        """The namespaces, the selectors and the shard of the objects; ``None`` for all."""
+        return self._pipeline.selection
 
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
@@ -465,7 +475,9 @@ class SharedInformer(Generic[T]):
         Raises:
             NotRunning: the informer has ended.
             TypeError: an argument has the wrong type.
-            UsageError: the namespace is read already, or ``namespaces=`` names none to change.
+            UsageError: the namespace is read already, or ``namespaces=`` names none to change; or
+                ``scope`` has selectors that an object can leave, and a controller of this informer
+                must not lose it.
             ValueError: ``namespace`` can't be the name of one.
         """
         self._pipeline.add_namespace(namespace, scope)

@@ -193,10 +193,18 @@ class ListenerRegistry(Generic[T]):
         each = None if event_filter is None else event_filter.apply
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
 
-    def _join(self, listener: Listener, options: ListenerOptions, *, replay: bool = True) -> None:
+    def check_listener(self, event_filter: Filter[T] | None) -> None:
+        """Raise as ``add_handler`` would for a handler with this filter."""
+        self._make_filter(event_filter, HandlerErrors(self._name, self._reporter.handler_failed))
+        self._check_can_join()
+
+    def _check_can_join(self) -> None:
         if self._task_group.is_ending():
             raise NotRunning(f"the informer of {self._name} has ended")
         self.check_loop()
+
+    def _join(self, listener: Listener, options: ListenerOptions, *, replay: bool = True) -> None:
+        self._check_can_join()
         if options.durable is not None:
             self._join_durable(listener, options, options.durable)
         self._pump.join(listener, replay=replay)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
@@ -105,6 +105,8 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
+        self.departure_checks: dict[Callable[[str], None], None] = {}
+        """Called with what an object may leave if a namespace is added; empty for nothing."""
         self.checkpointer = self._make_checkpointer(options, shape)
         self.pump.observer = self.checkpointer
         self.scopes: ScopeSet | None = None
@@ -270,25 +272,32 @@ class InformerPipeline(Generic[T]):
         return Query.of(labels=labels, fields=fields).excludes(obj)
 
     @property
+    def _selectors(self) -> tuple[tuple[str, str], ...]:
+        """The label selector and the field selector of each part that the informer reads."""
+        source = self._source
+        if isinstance(source, ScopedSource):
+            return source.scope_selectors
+        chosen = source.selectors if isinstance(source, NamesSelectors) else {}
+        return ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
+
+    @property
     def departure(self) -> str:
         """The selection that an object may leave without being deleted; empty if there is none."""
         source = self._source
-        selectors: tuple[tuple[str, str], ...] = ()
-        if isinstance(source, ScopedSource):
-            if source.followed is not None:
-                return f"the namespaces that match {source.followed.predicate!r}"
-            selectors = source.scope_selectors
-        elif isinstance(source, NamesSelectors):
-            chosen = source.selectors
-            selectors = ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
-        for labels, fields in selectors:
-            if labels:
-                return f"the label selector {labels}"
-            from aioinformer._core.selectors.selectors import selects_for_good  # rarely needed
+        if isinstance(source, ScopedSource) and source.followed is not None:
+            return f"the namespaces that match {source.followed.predicate!r}"
+        return _departure(self._selectors)
 
-            if fields and not selects_for_good(fields):
-                return f"the field selector {fields}"
-        return ""
+    @property
+    def selection(self) -> tuple[frozenset[str] | None, frozenset[tuple[str, str]], object]:
+        """The namespaces, the selectors and the shard that are read; ``None`` for all."""
+        source = self._source
+        if isinstance(source, ScopedSource):
+            found = None if self.scopes is None else self.scopes.namespaces
+        else:
+            found = (name,) if (name := served_namespace(source)) else None
+        namespaces = None if found is None else frozenset(found)
+        return namespaces, frozenset(filter(any, self._selectors)), self._shard
 
     def add_namespace(self, namespace: str, scope: Scope | None) -> None:
         """Read one more namespace, with the selectors of the informer without a ``scope``."""
@@ -296,7 +305,10 @@ class InformerPipeline(Generic[T]):
         from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
 
         scopes = self.changeable_scopes()
-        scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
+        chosen = check_scope(Scope() if scope is None else scope)
+        for check in self.departure_checks:
+            check(_departure([(chosen.label_selector, chosen.field_selector)]))
+        scopes.add(check_namespace(namespace), chosen)
 
     def changeable_scopes(self) -> ScopeSet:
         """Return the namespaces for a change. Raises ``NotRunning`` after the end, and
@@ -424,3 +436,14 @@ def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
     return (
         str(shard) if group is None else f"group {group.name}: {group.count} shards by {group.by}"
     )
+
+
+def _departure(selectors: Iterable[tuple[str, str]]) -> str:
+    for labels, fields in selectors:
+        if labels:
+            return f"the label selector {labels}"
+        from aioinformer._core.selectors.selectors import selects_for_good  # rarely needed
+
+        if fields and not selects_for_good(fields):
+            return f"the field selector {fields}"
+    return ""

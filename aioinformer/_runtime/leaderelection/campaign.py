@@ -2,9 +2,7 @@
 
 One request at a time is sent, with a timeout that the election sets. Its result is passed to the
 election, and the listener is notified, with no await in between. Errors of requests never end an
-election. The first of a kind since a success of the same action is logged as a warning, except
-``Conflict``, which only means that another candidate was faster. Errors that no request raises (a
-closed client, a bug) end the campaign.
+election, and are reported. Errors that no request raises (a closed client, a bug) end the campaign.
 """
 
 from __future__ import annotations
@@ -27,20 +25,21 @@ from aioinformer._core.leaderelection.election import (
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.leaderelection.reports import MISUSE, LeaseReporter
 from aioinformer.errors import (
-    Conflict,
     FetchError,
     NotFound,
     ObjectDecodeError,
     ProtocolError,
     RequestTimedOut,
     ServerError,
+    UsageError,
 )
 
 log = logging.getLogger("aioinformer.election")
 
 _Action: TypeAlias = ReadLease | CreateLease | UpdateLease
+_ACTIONS: tuple[type[_Action], ...] = (ReadLease, CreateLease, UpdateLease)
 
 
 class LeaseStorage(Protocol):
@@ -63,17 +62,30 @@ class Campaign:
     """The requests of one candidate."""
 
     def __init__(
-        self, election: Election, leases: LeaseStorage, key: ObjectKey, clock: SuspendAwareClock
+        self,
+        election: Election,
+        leases: LeaseStorage,
+        key: ObjectKey,
+        clock: SuspendAwareClock,
+        *,
+        reporter: LeaseReporter | None = None,
+        find_misuse: Callable[[Mapping[str, Any]], str] = lambda _: "",
     ) -> None:
+        """Prepare the requests. ``find_misuse`` says in words why a Lease that was read is not for
+        this campaign; empty if it is.
+        """
         self.election = election
-        self.error: FetchError | None = None
-        """The last error; ``None`` once a request has succeeded again."""
-        self._failures: dict[type[_Action], type[FetchError]] = {}
-        """The kind of the last error of each action that has not succeeded since."""
+        self._reporter = reporter or LeaseReporter(f"lease {key}", log, clock)
+        self._find_misuse = find_misuse
         self._leases = leases
         self._key = key
         self._clock = clock
         self._woken = asyncio.Event()
+
+    @property
+    def error(self) -> Exception | None:
+        """The last error; ``None`` once the request has succeeded, or isn't needed any more."""
+        return self._reporter.error
 
     def wake(self) -> None:
         """End a wait, since the election may have another next action by now."""
@@ -139,20 +151,23 @@ class Campaign:
             self.election.record_read(lease, self._clock.now, random.random())
         else:
             self.election.record_write(lease, self._clock.now, random.random())
-        self.error = None
-        self._failures.pop(type(action), None)
+        # After a read, a write that has failed may be due again.
+        due = isinstance(action, ReadLease) and self.election.writes_next
+        done = [_text_of(each) for each in ((ReadLease,) if due else _ACTIONS)]
+        if misuse := "" if lease is None else self._find_misuse(lease):
+            self._reporter.failed(MISUSE, UsageError(misuse))
+        else:
+            done.append(MISUSE)
+        self._reporter.succeeded(*done)
 
     def _fail(self, action: _Action, error: FetchError) -> None:
-        repeated = type(error) in (type(self.error), self._failures.get(type(action)))
-        self.error = error
-        self._failures[type(action)] = type(error)
-        # A Conflict only means that another candidate was faster.
-        first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
-        level = logging.DEBUG if repeated else first
-        name = type(action).__name__
-        log.log(level, "lease %s: %s failed: %s", self._key, name, describe_error(error))
         minimum = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0
         self.election.record_failure(self._clock.now, random.random(), minimum=minimum)
+        self._reporter.failed(_text_of(type(action)), error, self.election.due_in(self._clock.now))
 
     def __repr__(self) -> str:
         return f"<Campaign {self.election!r} error={self.error!r}>"
+
+
+def _text_of(action: type[_Action]) -> str:
+    return f"{action.__name__} failed"

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 from aioinformer._core.callables import is_async
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.leaderelection.election import Election, ElectionTimes
-from aioinformer._core.leaderelection.lease import GROUP, Fencing
+from aioinformer._core.leaderelection.lease import GROUP, Fencing, group_of_lease
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.cancellation import GuardedAwaitable
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedClient, GuardedWriter
 from aioinformer._runtime.leaderelection.health import ElectionHealth, ElectionStatus
+from aioinformer._runtime.leaderelection.reports import LeaseReporter
 from aioinformer._runtime.leaderelection.term import LeadershipTerm
+from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
@@ -51,6 +54,7 @@ class LeaderElector:
         release_on_exit: bool = True,
         on_new_leader: Callable[[str], None] | None = None,
         metrics: Metrics | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         """Make a candidate. Nothing is sent before ``leading``. Call this in the event loop.
 
@@ -72,12 +76,15 @@ class LeaderElector:
                 the server doesn't answer; a second cancellation ends that wait.
             on_new_leader: called in the event loop with the identity of each new leader, this
                 candidate included. Must be quick. An exception from it is logged.
-            metrics: receives the changes of leadership, under the name of the Lease.
+            metrics: receives the changes of leadership, under the name of the Lease, and the
+                failed requests.
+            on_error: called in the event loop with a ``Problem`` of the phase ``lease`` when
+                requests begin to fail, and every 20 s while they do. Must be quick.
 
         Raises:
             ValueError: the times don't fit together (client-go's checks), or the key or identity is
                 invalid.
-            TypeError: ``on_new_leader`` is async.
+            TypeError: ``on_new_leader`` or ``on_error`` is async.
             UsageError: ``leases`` writes another resource, or no event loop is running.
         """
         if (leases.resource.group, leases.resource.plural) != (GROUP, "leases"):
@@ -92,7 +99,16 @@ class LeaderElector:
         self._election = Election(key, identity=identity, times=times)
         self._loop = running_loop()
         self._clock = SuspendAwareClock(self._loop.time)
-        self._campaign = Campaign(self._election, leases, key, self._clock)
+        self._campaign = Campaign(
+            self._election,
+            leases,
+            key,
+            self._clock,
+            reporter=LeaseReporter(
+                f"lease {key}", log, self._clock, metrics=metrics, on_error=on_error
+            ),
+            find_misuse=partial(_find_misuse, key),
+        )
         self._status = ElectionStatus(self._campaign, self._clock)
         self._release_on_exit = release_on_exit
         self._on_new_leader = on_new_leader
@@ -194,7 +210,9 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """The leader's identity when the Lease was last read; empty for none."""
+        """The leader's identity when the Lease was last read; empty for none, and after this
+        candidate has lost the lease, until another holds it.
+        """
         return self._election.leader
 
     @property
@@ -240,6 +258,17 @@ class LeaderElector:
 
     def __repr__(self) -> str:
         return f"<LeaderElector {self.identity} for {self.key} {self._status.state}>"
+
+
+def _find_misuse(key: ObjectKey, lease: Mapping[str, Any]) -> str:
+    """Return the text of an error if the Lease is that of a shard group."""
+    group = group_of_lease(lease)
+    if not group:
+        return ""
+    return (
+        f"the Lease {key} belongs to the shard group {group}: with one Lease for both, neither "
+        "works. Give the election or the group another name, and delete the Lease"
+    )
 
 
 def _is_running_loop(loop: asyncio.AbstractEventLoop) -> bool:

@@ -33,9 +33,10 @@ class ElectionHealth:
     since: float
     """Seconds in this state."""
     leader: str
-    """The leader's identity when the Lease was last read; empty for none."""
+    """The leader's identity when the Lease was last read; empty for none, and after this candidate
+    has lost the lease, until another holds it."""
     error: Exception | None
-    """The last error; ``None`` once a request has succeeded again."""
+    """The last error; ``None`` once the request has succeeded again."""
     renewed: float | None
     """Seconds since our last successful renewal was sent; ``None`` before the first."""
     expires_in: float | None

@@ -19,15 +19,17 @@ import anyio
 from aioinformer._core.arguments import check_seconds, suggest_keywords
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.leaderelection.election import ElectionTimes
+from aioinformer._core.leaderelection.lease import GROUP_LABEL
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._core.shardgroup.member import GroupMember
-from aioinformer._core.shardgroup.records import GROUP_LABEL, GroupLayout
+from aioinformer._core.shardgroup.records import GroupLayout
 from aioinformer._core.sharding.ranges import ShardKey
 from aioinformer._core.sharding.shard import MAX_SHARDS
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.leaderelection.clock import LoopTime, SuspendAwareClock
 from aioinformer._runtime.reflector.lister_watcher import Source
+from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.shardgroup.health import GroupHealth, GroupState
 from aioinformer._runtime.shardgroup.membership import GroupMembership
@@ -83,6 +85,7 @@ class ShardGroup:
         shutdown_timeout: float = 10.0,
         cache: CacheFile | None = None,
         metrics: Metrics | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         """Make a member. Nothing is sent before the group is entered.
 
@@ -108,7 +111,11 @@ class ShardGroup:
             cache: a file of this member alone, in which its informers keep their shards: after a
                 restart, shards that return are resumed without a list. The file must not be
                 ``shared``.
-            metrics: receives moves of shards, and the numbers of the informers.
+            metrics: receives moves of shards, failed requests for Leases, and the numbers of the
+                informers.
+            on_error: called in the event loop with the ``Problem``s of the informers, of the
+                informer of the group's Leases too, and of the phase ``lease`` when requests for
+                Leases begin to fail, and every 20 s while they do. Must be quick.
 
         Raises:
             ValueError: a number is out of range, the times don't fit together, or a name can't be
@@ -136,7 +143,7 @@ class ShardGroup:
             layout=self._layout,
             times=times,
         )
-        self._leases = SharedInformerFactory(client, namespace=namespace)
+        self._leases = SharedInformerFactory(client, namespace=namespace, on_error=on_error)
         self._membership = GroupMembership(
             member,
             client.api(LEASES),
@@ -144,11 +151,14 @@ class ShardGroup:
             name=name,
             clock=self._clock,
             metrics=wrap_metrics(metrics),
+            on_error=on_error,
         )
         self._member = member
         self._life: GroupState = "idle"
         self._exits = AsyncExitStack()
-        self.informers = SharedInformerFactory(client, shard=self, cache=cache, metrics=metrics)
+        self.informers = SharedInformerFactory(
+            client, shard=self, cache=cache, metrics=metrics, on_error=on_error
+        )
         """The factory of the informers that read this member's shards, while the group is entered.
         They end before the shards are given away."""
         self.informer = self.informers.informer
@@ -265,6 +275,12 @@ class ShardGroup:
         """The shards on which this member may begin work at this moment, for any thread."""
         return self._member.held(self._clock.now)
 
+    def uses_lease(self, key: str) -> bool:
+        """Return True if this key is that of the group's Lease, or of a member's."""
+        namespace, _, name = key.rpartition("/")
+        own = namespace == self._key.namespace
+        return own and name.partition(".")[0] == self._key.name  # which has no dot
+
     def subscribe(self, user: str) -> GroupSubscription:
         """Return the subscription of an informer or controller of that name to the shards."""
         return self._membership.subscriptions.subscribe(user)
@@ -308,7 +324,7 @@ class ShardGroup:
             users=MappingProxyType(
                 {user.name: len(user.working) for user in membership.subscriptions.users}
             ),
-            error=membership.campaign.error,
+            error=membership.error,
             renewed=None if renewed is None else now - renewed,
             expires_in=election.leads_until - now if leads else None,
         )

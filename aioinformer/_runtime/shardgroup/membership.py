@@ -10,25 +10,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
+from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.instrumentation import Metrics
+from aioinformer._core.leaderelection.lease import LeaseRecord, group_of_lease
+from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.shardgroup.member import GroupMember, MoveKind, ShardMove
 from aioinformer._core.shardgroup.planner import AssignmentWrite, StaleLease
 from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.leaderelection.reports import MISUSE, LeaseReporter
+from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.shardgroup.lease_storage import MemberLeaseStorage
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscriptions
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
-from aioinformer.errors import Conflict, FetchError, NotFound, ObjectDecodeError
+from aioinformer.errors import AlreadyExists, FetchError, NotFound, ObjectDecodeError, UsageError
 
 log = logging.getLogger("aioinformer.shards")
+lease_log = logging.getLogger("aioinformer.election")
 
 CACHE_DELAY = 0.02
 """Seconds for which changes in the cache are gathered: 100 members renew 50 Leases a second."""
+
+_NOT_WRITTEN = "the assignment was not written"
 
 LONGEST_WAIT = 1.0
 """Seconds after which the clock is read at the latest, to notice that the machine was suspended."""
@@ -46,12 +55,23 @@ class GroupMembership:
         name: str,
         clock: SuspendAwareClock,
         metrics: Metrics,
+        on_error: OnError | None = None,
     ) -> None:
         self.member = member
         self.subscriptions = GroupSubscriptions(self._read_held, self.react)
         self.failure: BaseException | None = None
+        self._reporter = LeaseReporter(
+            f"group {name}", log, clock, metrics=metrics, on_error=on_error
+        )
         self.campaign = Campaign(
-            member.election, MemberLeaseStorage(member, leases, clock), member.key, clock
+            member.election,
+            MemberLeaseStorage(member, leases, clock),
+            member.key,
+            clock,
+            reporter=LeaseReporter(
+                f"lease {member.key}", lease_log, clock, metrics=metrics, on_error=on_error
+            ),
+            find_misuse=self._find_holder,
         )
         self._leases = leases
         self._cache = cache
@@ -68,7 +88,14 @@ class GroupMembership:
         """True if no timer may be started any more."""
         self._held_before: frozenset[int] = frozenset()
         self._epoch_before = 0
-        self._repeated_failure = False
+        self._renewed = ""
+        """The time of the last renewal in the group's Lease, which nobody renews but an election.
+        """
+
+    @property
+    def error(self) -> Exception | None:
+        """The last error of a request that has not succeeded since."""
+        return self.campaign.error or self._reporter.error or self._cache.health.error
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -169,13 +196,34 @@ class GroupMembership:
             async with asyncio.timeout(self.member.election.times.retry_period):
                 await (self._leases.create if write.creates else self._leases.update)(write.body)
         except (FetchError, ObjectDecodeError, TimeoutError) as error:
-            self._log_failure("the assignment was not written", error)
+            self._reporter.failed(_NOT_WRITTEN, error)
+            if isinstance(error, AlreadyExists):
+                await self._check_label()
         else:
-            self._repeated_failure = False
+            self._reporter.succeeded(_NOT_WRITTEN)
+
+    async def _check_label(self) -> None:
+        """Report that the group's Lease exists and is another program's, if it is."""
+        with suppress(FetchError, ObjectDecodeError, TimeoutError):
+            async with asyncio.timeout(self.member.election.times.retry_period):
+                lease = await self._leases.get(str(self.member.group))
+            if group_of_lease(lease) != self._name:
+                self._report_misuse(self.member.group, "it lacks the label of the group")
+
+    def _find_holder(self, lease: Mapping[str, Any]) -> str:
+        """Return the text of an error if another holds the member's own Lease."""
+        holder = LeaseRecord.of(lease).holder
+        if holder in ("", self.member.identity):
+            return ""
+        return _misuse_text(self.member.key, f"{one_line(holder)} holds it")
+
+    def _report_misuse(self, key: ObjectKey, why: str) -> None:
+        self._reporter.failed(MISUSE, UsageError(_misuse_text(key, why)))
 
     async def _clean_up(self, stale: StaleLease) -> None:
         key = f"{self.member.key.namespace}/{stale.name}"
         action = "deleted" if stale.release is None else "released"
+        failure = f"the old Lease {key} was not {action}"
         try:
             async with asyncio.timeout(self.member.election.times.retry_period):
                 if stale.release is None:
@@ -183,17 +231,12 @@ class GroupMembership:
                 else:
                     await self._leases.update(stale.release)
         except NotFound:
-            pass  # another member was faster
+            self._reporter.succeeded(failure)  # another member was faster
         except (FetchError, ObjectDecodeError, TimeoutError) as error:
-            self._log_failure(f"the old Lease {key} was not {action}", error)
+            self._reporter.failed(failure, error)
         else:
+            self._reporter.succeeded(failure)
             log.info("group %s: %s the Lease %s, which had expired", self._name, action, key)
-
-    def _log_failure(self, text: str, error: Exception) -> None:
-        first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
-        level = logging.DEBUG if self._repeated_failure else first
-        self._repeated_failure = True
-        log.log(level, "group %s: %s: %s", self._name, text, describe_error(error))
 
     # -- reactions -----------------------------------------------------------------------------
 
@@ -230,9 +273,18 @@ class GroupMembership:
             version = lease.resource_version
             self._versions[lease.name] = version
             if before.pop(lease.name, None) != version:
-                self.member.observe(lease.name, lease.to_dict(), now)
+                body = lease.to_dict()
+                self.member.observe(lease.name, body, now)
+                if lease.name == self.member.group.name:
+                    self._check_renewals(body)
         for name in before:
             self.member.observe(name, None, now)
+
+    def _check_renewals(self, lease: Mapping[str, Any]) -> None:
+        """Report that an election uses the group's Lease, if one does."""
+        before, self._renewed = self._renewed, LeaseRecord.of(lease).renewed
+        if before and self._renewed not in ("", before):
+            self._report_misuse(self.member.group, "an election renews it")
 
     def _carry_out(self, moves: Sequence[ShardMove]) -> None:
         for move in moves:
@@ -289,3 +341,10 @@ def _log_moves(group: str, member: GroupMember, moves: Sequence[ShardMove]) -> N
             epoch,
             format_shards(move.shard for move in moves if move.kind == kind),
         )
+
+
+def _misuse_text(key: ObjectKey, why: str) -> str:
+    return (
+        f"the Lease {key} of the shard group has another user: {why}. With one Lease for both, "
+        "neither works: give the group or the other another name, and delete the Lease"
+    )

@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.listwatch.availability import CONFIRMATION_INTERVAL
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._runtime.reporting.error_texts import lasting_text
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
@@ -32,6 +34,9 @@ MESSAGE_INTERVAL = 60.0
 """Seconds after which a message alone is written again."""
 MAX_MESSAGE = 1024
 """Characters of a message: enough for a server's error, and little in each list of the objects."""
+
+ATTEMPTS = 2
+"""Requests for one condition, if the answer is 404 and the object exists."""
 
 SUCCESS_REASON = "ReconcileSucceeded"
 
@@ -91,14 +96,17 @@ class FailureCondition:
         self._finalizer = finalizer
         self._written_at: dict[ObjectKey, float] = {}
         """The times of the last writes for the keys that fail."""
+        self._missing_since: float | None = None
+        """The time of the first 404 for the status of an object that exists; ``None`` after a write
+        that has succeeded."""
         self._supported = True
 
-    async def show_success(self, run: ConditionWriter) -> None:
+    async def show_success(self, run: ConditionWriter, now: float) -> None:
         """Set the condition to True, unless the object is absent or being deleted."""
         self._written_at.pop(run.key, None)
         obj = await run.newest()
         if obj is not None and obj.deletion_timestamp is None:
-            await self._write(run, obj, status=True, reason=SUCCESS_REASON, message="")
+            await self._write(run, obj, now, status=True, reason=SUCCESS_REASON)
 
     async def show_failure(self, run: ConditionWriter, error: Exception, now: float) -> None:
         """Set the condition to False, with reason and message, at a monotonic time ``now``."""
@@ -111,7 +119,8 @@ class FailureCondition:
         recent = last is not None and now - last < MESSAGE_INTERVAL
         if recent and self._shows(obj, reason):
             return
-        if await self._write(run, obj, status=False, reason=reason, message=_message_of(error)):
+        message = _message_of(error)
+        if await self._write(run, obj, now, status=False, reason=reason, message=message):
             self._written_at[run.key] = now
 
     def forget(self, key: ObjectKey) -> None:
@@ -134,44 +143,64 @@ class FailureCondition:
         )
 
     async def _write(
-        self, run: ConditionWriter, obj: KubeObject, *, status: bool, reason: str, message: str
+        self,
+        run: ConditionWriter,
+        obj: KubeObject,
+        now: float,
+        *,
+        status: bool,
+        reason: str,
+        message: str = "",
     ) -> bool:
         """Write the condition. Return False if there is nothing to write to."""
         if not self._supported:
             return False
-        try:
-            await run.set_condition(self._type, status, reason=reason, message=message)
-        except NotCached:
-            return False  # the object was deleted meanwhile
-        except NotFound:
-            await self._check_supported(run, obj)
-            return False
-        except Conflict:
-            # Another program has written since the cache was read. Its write is an event, which
-            # leads to a run that decides by the newer object.
-            log.debug(
-                "controller %s: %s: its condition is written later", self._controller, run.key
-            )
-            return False
-        return True
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await run.set_condition(self._type, status, reason=reason, message=message)
+            except NotCached:
+                return False  # the object was deleted meanwhile
+            except NotFound:
+                if not await _still_exists(run, obj):
+                    return False
+                if attempt == ATTEMPTS:
+                    self._record_missing(run.own_writer.resource, now)
+            except Conflict:
+                # Another program has written since the cache was read. Its write is an event, which
+                # leads to a run that decides by the newer object.
+                log.debug(
+                    "controller %s: %s: its condition is written later", self._controller, run.key
+                )
+                return False
+            else:
+                self._missing_since = None
+                return True
+        return False
 
-    async def _check_supported(self, run: ConditionWriter, obj: KubeObject) -> None:
-        """Write no more conditions if the 404 was of the subresource: the object exists."""
-        try:
-            found = await run.own_writer.get(run.key)
-        except NotFound:
-            return
-        if found.uid == obj.uid and self._supported:
-            self._supported = False
+    def _record_missing(self, resource: Resource, now: float) -> None:
+        """Note a 404 for the status of an object that exists. Write no more conditions after two of
+        them with ``CONFIRMATION_INTERVAL`` and no success in between: a proxy answers 404 as well.
+        """
+        if self._missing_since is None:
+            self._missing_since = now
             log.warning(
-                "controller %s: %s have no status subresource, so the condition %s is not written",
-                *(self._controller, run.own_writer.resource, self._type),
+                "controller %s: the server answers 404 for the status of %s, so the condition %s "
+                "is not written: has the resource a status subresource?",
+                *(self._controller, resource, self._type),
             )
+        self._supported = now - self._missing_since < CONFIRMATION_INTERVAL
 
     def __repr__(self) -> str:
         return (
             f"<FailureCondition {self._type} of {self._controller} written={len(self._written_at)}>"
         )
+
+
+async def _still_exists(run: ConditionWriter, obj: KubeObject) -> bool:
+    try:
+        return (await run.own_writer.get(run.key)).uid == obj.uid
+    except NotFound:
+        return False
 
 
 def _message_of(error: Exception) -> str:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from aioinformer._core.leaderelection.lease import GROUP_LABEL
 from aioinformer._core.shardgroup.planner import AssignmentPlanner
-from aioinformer._core.shardgroup.records import (
-    GROUP_LABEL,
-    GroupAssignment,
-    GroupLayout,
-    MemberRecord,
-)
+from aioinformer._core.shardgroup.records import GroupAssignment, GroupLayout, MemberRecord
 from aioinformer._core.shardgroup.view import GroupView
 from tests.core.shardgroup.group_leases import KEY, LAYOUT, group_lease, member_lease
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aioinformer import ObjectKey
-from aioinformer._core.leaderelection.lease import LeaseRecord
+from aioinformer._core.leaderelection.lease import GROUP_LABEL, LeaseRecord
 from aioinformer._core.shardgroup.records import (
-    GROUP_LABEL,
     GroupAssignment,
     GroupLayout,
     MemberRecord,

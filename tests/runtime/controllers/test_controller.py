@@ -27,6 +27,7 @@ from aioinformer import (
     Result,
     SharedInformerFactory,
     changed,
+    field,
 )
 from aioinformer.errors import (
     HandlerCancelled,
@@ -231,6 +232,48 @@ def test_watched_objects_trigger_the_keys_that_the_program_returns() -> None:
     run_simulated(main)
     assert diary.names[0] == "red"
     assert sorted(diary.names[1:]) == ["blue", "red"]
+
+
+@pytest.mark.parametrize("reader", ["to_keys", "the filter of a trigger", "the own filter"])
+def test_functions_of_triggers_read_caches_that_are_complete(
+    reader: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster, diary, problems = make_cluster(), RecordingReconciler(), list[Problem]()
+    for name in ("a", "b"):
+        create_foo(cluster, name, colour="red")
+        cluster.create(BARS, {"metadata": {"name": name}, "spec": {"colour": "red"}})
+    faults = Faults()
+    faults.latency(5 if reader != "the own filter" else 0, resource=FOOS, times=1)
+    faults.latency(5 if reader == "the own filter" else 0, resource=BARS, times=1)
+
+    async def main() -> None:
+        source = ClusterSource(cluster, faults)
+        async with SharedInformerFactory(source, on_error=problems.append) as informers:
+            colour = {"colour": field("spec.colour")}
+            foos = informers.informer(FOOS, indexers=colour)
+            bars = informers.informer(BARS, indexers=colour)
+
+            def matching(obj: KubeObject) -> list[ObjectKey]:
+                other = bars if obj.kind == "Foo" else foos
+                return [each.key for each in other.lister.by_index("colour", "red")]
+
+            it = Controller(
+                foos,
+                diary,
+                filter=matching if reader == "the own filter" else None,
+                on_error=problems.append,
+            )
+            chosen = matching if reader == "the filter of a trigger" else None
+            async with it.watches(bars, matching, filter=chosen):
+                await asyncio.sleep(2)
+                assert it.state == "syncing"
+                await it.wait_synced(timeout=30)
+                await asyncio.sleep(1)
+                assert loop_time() < 10
+
+    run_simulated(main)
+    assert (problems, caplog.records) == ([], [])
+    assert sorted(diary.names) == ["a", "b"]
 
 
 def test_a_key_can_be_a_name_if_the_informer_has_one_namespace() -> None:
@@ -1086,7 +1129,7 @@ async def test_the_error_of_wait_synced_contains_the_state_of_the_informer() -> 
         await wait_until(lambda: it.informer.health.state == "listing")
         with pytest.raises(SyncTimeout, match="listing for"):
             await it.wait_synced(0.01)
-        assert it.health.waiting_for == (f"controller it of {it.informer.name}",)
+        assert it.health.waiting_for == (it.informer.name,)
     with pytest.raises(NotRunning, match="has ended"):
         await it.wait_synced(1)
 

@@ -16,6 +16,7 @@ from aioinformer import (
     KubeObject,
     ObjectKey,
     ReconcileContext,
+    Resource,
     Result,
     Scope,
     Shard,
@@ -44,6 +45,7 @@ from tests.runtime.controllers.reconcilers import (
 
 OURS = "example.com/cleanup"
 THEIRS = "example.com/theirs"
+NEWER_FOOS = Resource("samples.example.com", "v2", "foos", "Foo")
 
 
 class Finalizing:
@@ -569,6 +571,89 @@ def test_a_finalizer_is_accepted_where_only_deleted_objects_leave(chosen: dict[s
     Controller(foos, reconcile, finalizer=OURS, cleanup=RecordingReconciler())
 
 
+@pytest.mark.parametrize("entered", [False, True])
+def test_a_namespace_that_objects_can_leave_is_refused_for_a_controller_with_a_finalizer(
+    entered: bool,
+) -> None:
+    async def main() -> None:
+        source, runs = ClusterSource(make_cluster()), RecordingReconciler()
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            foos = informers.informer(FOOS, namespaces=["default"])
+            it = Controller(foos, runs, name="it", finalizer=OURS, cleanup=runs)
+            async with it if entered else asyncio.timeout(None):
+                for scope in (Scope(labels="of=us"), Scope(fields="spec.colour=red")):
+                    with pytest.raises(
+                        UsageError, match=r"it has finalizer=.* selector .*=.*filter"
+                    ):
+                        foos.add_namespace("b", scope)
+                foos.add_namespace("b", Scope(fields="metadata.name!=c"))
+                foos.add_namespace("c")
+            assert foos.namespaces == ("b", "c", "default")
+
+    run_simulated(main)
+
+
+SHARED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "one informer": ({}, {}, OURS),
+    "two shapes": ({}, {"metadata_only": True}, OURS),
+    "all namespaces and one": ({}, {"namespace": "default"}, OURS),
+    "several namespaces": ({"namespaces": ["a", "b"]}, {"namespaces": ["b", "c"]}, OURS),
+    "one object": ({"namespace": "a"}, {"fields": "metadata.name=a"}, OURS),
+    "a shard": ({}, {"shard": Shard(0, 2)}, OURS),
+    "two API versions": ({}, {"resource": NEWER_FOOS}, OURS),
+}
+DIVIDED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "two finalizers": ({}, {}, THEIRS),
+    "two namespaces": ({"namespace": "a"}, {"namespaces": ["b", "c"]}, OURS),
+    "two names": ({"fields": "metadata.name=a"}, {"fields": "metadata.name=b"}, OURS),
+    "two shards": ({"shard": Shard(0, 2)}, {"shard": Shard(1, 2)}, OURS),
+    "two resources": ({}, {"resource": BARS}, OURS),
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "finalizer", "refused"),
+    [*((*each, True) for each in SHARED.values()), *((*each, False) for each in DIVIDED.values())],
+    ids=[*SHARED, *DIVIDED],
+)
+def test_two_controllers_with_one_finalizer_for_the_same_objects_are_refused(
+    first: dict[str, Any], second: dict[str, Any], finalizer: str, refused: bool
+) -> None:
+    runs = RecordingReconciler()
+
+    def controller(informers: SharedInformerFactory, chosen: Any, name: str, of: str) -> Controller:
+        informer = informers.informer(**({"resource": FOOS} | chosen))
+        return Controller(informer, runs, name=name, finalizer=of, cleanup=runs)
+
+    async def main() -> None:
+        cluster = make_cluster()
+        cluster.add_resource(NEWER_FOOS)
+        source = ClusterSource(cluster)
+        async with (
+            SharedInformerFactory(source) as informers,
+            SharedInformerFactory(source) as others,
+            SharedInformerFactory(ClusterSource(make_cluster())) as elsewhere,
+        ):
+            late = controller(others, second, "late", finalizer)
+            async with (
+                controller(informers, first, "one", OURS),
+                controller(elsewhere, first, "in another cluster", OURS),
+            ):
+                two = controller(informers, second, "two", finalizer)
+                if refused:
+                    with pytest.raises(UsageError, match="the controllers one and two have the s"):
+                        await two.run()
+                    with pytest.raises(UsageError, match="the controllers one and late have the"):
+                        await late.run()
+                else:
+                    async with two:
+                        await asyncio.sleep(1)
+            async with controller(informers, second, "after the first", finalizer):
+                await asyncio.sleep(1)
+
+    run_simulated(main)
+
+
 def test_an_object_that_has_left_the_filter_is_cleaned_up_nevertheless() -> None:
     it = Finalizing(make_cluster("a"))
     it.cluster.merge_patch(FOOS, "a", {"metadata": {"labels": {"of": "us"}}})
@@ -586,11 +671,16 @@ def test_an_object_that_has_left_the_filter_is_cleaned_up_nevertheless() -> None
     assert it.cleaned.names == ["a"]
 
 
+@pytest.mark.parametrize("deleted", [False, True])
 def test_an_object_with_the_finalizer_that_a_transform_drops_is_named(
-    caplog: pytest.LogCaptureFixture,
+    deleted: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = make_cluster("a", "b")
     cleaned = RecordingReconciler()
+
+    async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        await cleaned(key, ctx)
+        return Result(requeue_after=10) if key.name == "a" else None
 
     def transform(obj: KubeObject) -> KubeObject | None:
         return None if obj["spec"].get("paused") else obj
@@ -599,16 +689,24 @@ def test_an_object_with_the_finalizer_that_a_transform_drops_is_named(
         async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
             foos = informers.informer(FOOS, transform=transform)
             reconcile = RecordingReconciler()
-            async with Controller(foos, reconcile, finalizer=OURS, cleanup=cleaned):
+            async with Controller(foos, reconcile, name="it", finalizer=OURS, cleanup=cleanup):
                 await asyncio.sleep(1)
                 cluster.delete(FOOS, "b", namespace="default")
+                if deleted:
+                    cluster.delete(FOOS, "a", namespace="default")
+                    await asyncio.sleep(1)
                 update_foo(cluster, "a", paused=True)
                 await asyncio.sleep(1)
 
     run_simulated(main)
-    assert cleaned.names == ["b"]
-    assert caplog.text.count("has left the cache with the finalizer example.com/cleanup") == 1
-    assert "default/a has left the cache" in caplog.text
+    assert sorted(cleaned.names) == (["a", "b"] if deleted else ["b"])
+    (said,) = [each for each in caplog.messages if "has left the cache" in each]
+    assert said == (
+        "controller it: default/a has left the cache with the finalizer example.com/cleanup, since "
+        "transform= drops it. While it is not cached, it is not cleaned up, and so can't be "
+        "deleted: "
+        "let transform= keep objects with this finalizer, and pass filter= to the controller"
+    )
 
 
 async def test_wrong_arguments_are_rejected_at_once() -> None:

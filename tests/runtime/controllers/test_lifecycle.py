@@ -178,7 +178,7 @@ def test_a_controller_logs_that_its_informer_is_not_synced(
         each.message for each in caplog.records if "has not started its workers yet" in each.message
     ]
     assert said.startswith(
-        "controller c has not started its workers yet: not synced after 30 s: controller c of"
+        "controller c has not started its workers yet: not synced after 30 s: foos.samples"
     )
 
 
@@ -205,13 +205,14 @@ async def test_a_controller_can_be_run_beside_a_factory_that_a_later_task_runs()
     await asyncio.wait({factory})
 
 
-def test_stop_while_it_waits_for_its_informer_is_no_failure() -> None:
+@pytest.mark.parametrize("after", [0, 1])
+def test_stop_while_it_waits_for_its_informer_is_no_failure(after: float) -> None:
     async def main() -> None:
         async with stalled_informers() as informers:
             it = Controller(informers.informer(FOOS), RecordingReconciler())
-            asyncio.get_running_loop().call_later(1, it.stop)
+            asyncio.get_running_loop().call_later(after, it.stop)
             await it.run()
-            assert (it.state, loop_time()) == ("stopped", 1.0)
+            assert (it.state, loop_time()) == ("stopped", after)
 
     run_simulated(main)
 

@@ -181,8 +181,13 @@ def test_an_object_that_is_deleted_meanwhile_has_no_condition() -> None:
 # -- finalizers --------------------------------------------------------------------------------
 
 
-def test_a_transform_that_removes_the_finalizers_is_an_error_and_skips_no_cleanup() -> None:
+@pytest.mark.parametrize("finalizers", [[], [OURS], [THEIRS]])
+def test_a_transform_that_removes_the_finalizers_is_an_error_and_skips_no_cleanup(
+    finalizers: list[str],
+) -> None:
     cluster, runs, errors = make_foo_cluster(), list[str](), list[Any]()
+    if finalizers:
+        cluster.merge_patch(FOOS, "a", {"metadata": {"finalizers": finalizers}})
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         runs.append("reconcile" if ctx.obj else "absent")
@@ -201,15 +206,16 @@ def test_a_transform_that_removes_the_finalizers_is_an_error_and_skips_no_cleanu
         ) as it:
             await asyncio.sleep(60)
             assert it.health.failing
-            assert cluster.get(FOOS, "a")["metadata"]["finalizers"] == [OURS]
+            assert cluster.get(FOOS, "a")["metadata"]["finalizers"] == (finalizers or [OURS])
             cluster.delete(FOOS, "a")
             await asyncio.sleep(60)
             assert it.health.failing == ()
 
     run_simulated(main)
-    assert runs[0] == "cleanup"
-    assert set(runs[1:]) == {"absent"}
-    assert isinstance(errors[0].error, UsageError)
+    if finalizers != [THEIRS]:
+        assert runs[0] == "cleanup"
+        assert set(runs[1:]) == {"absent"}
+    assert {type(each.error) for each in errors} == {UsageError}
     assert "transform= must keep metadata.finalizers" in str(errors[0].error)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from aioinformer import LeaderElector, Metrics
+from aioinformer import LeaderElector, Metrics, Problem
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import NotFound
 from aioinformer.testing import Cluster, ClusterSource, Faults
@@ -69,6 +69,7 @@ class ElectionSetup:
         release_on_exit: bool = True,
         on_new_leader: Callable[[str], None] | None = None,
         metrics: Metrics | None = None,
+        on_error: Callable[[Problem], None] | None = None,
     ) -> LeaderElector:
         """Return a candidate, with faults of its own or those of the setup."""
         source = ClusterSource(self.cluster, faults or self.faults)
@@ -82,6 +83,7 @@ class ElectionSetup:
             release_on_exit=release_on_exit,
             on_new_leader=on_new_leader,
             metrics=metrics,
+            on_error=on_error,
         )
 
     @property

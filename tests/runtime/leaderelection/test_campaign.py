@@ -79,7 +79,7 @@ def test_a_read_that_succeeds_does_not_make_the_failure_of_a_write_new(
         candidate = Candidate(setup)
         with setup.faults.forbid(verb="create"):
             async with candidate.running():
-                await asyncio.sleep(30)
+                await asyncio.sleep(19)
 
     run_simulated(main)
     found = levels(caplog, "CreateLease failed: Forbidden: ")

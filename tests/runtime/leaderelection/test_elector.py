@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -13,10 +14,11 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from aioinformer import Fencing, LeaderElector, Metrics
+from aioinformer import Fencing, LeaderElector, Metrics, Problem, ShardGroup
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import (
     ConnectionFailed,
+    Forbidden,
     LeadershipLost,
     RequestTimedOut,
     ServerFailure,
@@ -926,30 +928,111 @@ def test_writes_of_others_to_the_lease_cause_no_log_records(
     assert not caplog.records
 
 
-@pytest.mark.parametrize("verb", ["create", "update"])
-def test_a_write_that_the_server_always_rejects_is_one_warning(
+class FailedRequests(Metrics):
+    """The failures that metrics receive."""
+
+    def __init__(self) -> None:
+        self.failures = list[tuple[str, str, str]]()
+
+    def failed(self, informer: str, phase: str, error: str) -> None:
+        self.failures.append((informer, phase, error))
+
+
+@pytest.mark.parametrize("verb", ["get", "create", "update"])
+def test_a_request_that_the_server_always_rejects_is_reported_like_one_of_an_informer(
     caplog: pytest.LogCaptureFixture, verb: RequestVerb
 ) -> None:
-    place = ElectionSetup()
+    place, problems, metrics = ElectionSetup(), list[Problem](), FailedRequests()
+    errors = list[Exception | None]()
 
     async def main() -> None:
         if verb == "update":  # of a lease that another candidate has left to expire
             other = asyncio.create_task(
                 under(place.elector("b", release_on_exit=False), wait_forever)
             )
-            await asyncio.sleep(1)
+            await asyncio.sleep(20)
             other.cancel()
             await asyncio.wait({other})
-        place.faults.forbid(verb=verb, resource="leases")
-        candidate = asyncio.create_task(under(place.elector(), wait_forever))
-        await asyncio.sleep(60)
+            await asyncio.sleep(20)
+        fault = place.faults.forbid(verb=verb, resource="leases")
+        elector = place.elector(metrics=metrics, on_error=problems.append)
+        candidate = asyncio.create_task(under(elector, wait_forever))
+        await asyncio.sleep(20)  # a lease that wasn't released has expired
+        for _ in range(40):
+            await asyncio.sleep(1)
+            errors.append(elector.health.error)
+            assert elector.health.state == "waiting"
+        fault.end()
+        await asyncio.sleep(5)
+        assert (elector.health.state, elector.health.error) == ("leading", None)
         candidate.cancel()
         await asyncio.wait({candidate})
 
-    with caplog.at_level(logging.WARNING, "aioinformer.election"):
+    with caplog.at_level(logging.INFO, "aioinformer.election"):
         run_simulated(main)
-    (warning,) = [each.getMessage() for each in caplog.records if "failed" in each.getMessage()]
-    assert f"{verb.capitalize()}Lease failed" in warning
+    warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert 2 <= len(warnings) <= 4, "one in 20 s"
+    subject, action = "lease web/controller", "Read" if verb == "get" else verb.capitalize()
+    assert all(f"{subject}: {action}Lease failed: Forb" in each.message for each in warnings)
+    assert all(isinstance(each, Forbidden) for each in errors)
+    assert len(problems) == len(warnings)
+    assert {(each.informer, each.phase, each.cause) for each in problems} == {
+        (subject, "lease", "access_denied")
+    }
+    assert all(each.retry_in is not None for each in problems)
+    assert set(metrics.failures) == {(subject, "lease", "Forbidden")}
+    assert len(metrics.failures) > 10
+    recovered = [each for each in caplog.messages if "succeed again" in each]
+    assert len(recovered) == 1
+    assert re.fullmatch(rf"{subject}: requests succeed again after \d\d s", recovered[0])
+
+
+@pytest.mark.parametrize("of", ["the group", "a member"])
+def test_the_lease_of_a_shard_group_is_named(of: str, caplog: pytest.LogCaptureFixture) -> None:
+    place, problems = ElectionSetup(), list[Problem]()
+    name = "shop" if of == "the group" else "shop.a"
+
+    async def main() -> None:
+        source = ClusterSource(place.cluster)
+        async with ShardGroup(source, "shop", namespace="web", identity="a", shards=4) as group:
+            await group.wait_member(timeout=60)
+            elector = LeaderElector(
+                source.api(LEASES), f"web/{name}", identity="one", on_error=problems.append
+            )
+            candidate = asyncio.create_task(under(elector, wait_forever))
+            await asyncio.sleep(10)
+            assert isinstance(elector.health.error, UsageError)
+            candidate.cancel()
+            await asyncio.wait({candidate})
+
+    run_simulated(main)
+    assert (
+        f"lease web/{name}: the Lease has another user: UsageError: the Lease web/{name} belongs "
+        "to the shard group shop: with one Lease for both, neither works. Give the election or the "
+        "group another name, and delete the Lease"
+    ) in caplog.messages
+    assert problems
+
+
+def test_a_candidate_that_has_lost_its_lease_does_not_name_itself_as_the_leader() -> None:
+    place = ElectionSetup()
+
+    async def main() -> None:
+        elector = place.elector()
+        async with asyncio.timeout(60):
+            place.faults.status(500, verb="update")
+            await lose(elector)
+        assert elector.health.leader == elector.leader == ""
+        candidate = asyncio.create_task(under(elector, wait_forever))
+        await asyncio.sleep(1)
+        assert (elector.health.state, elector.leader) == ("waiting", "")
+        place.faults.clear()
+        await asyncio.sleep(20)
+        assert (elector.health.state, elector.leader) == ("leading", "a")
+        candidate.cancel()
+        await asyncio.wait({candidate})
+
+    run_simulated(main)
 
 
 def test_a_write_that_fails_again_after_a_success_is_another_warning(

@@ -6,17 +6,25 @@ import asyncio
 import gc
 import logging
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
 
 import pytest
 
-from aioinformer import Client, Metrics, Resource, ShardGroup
+from aioinformer import Client, LeaderElector, Metrics, Problem, Resource, ShardGroup
 from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._runtime.shardgroup.membership import GroupMembership
-from aioinformer.errors import NotRunning, ShardLost, UsageError
+from aioinformer.errors import (
+    AlreadyExists,
+    Forbidden,
+    LeadershipLost,
+    NotRunning,
+    ShardLost,
+    UsageError,
+)
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
-from tests.runtime.leaderelection.electors import pause_process, run_simulated
+from aioinformer.testing.faults.faults import RequestVerb
+from tests.runtime.leaderelection.electors import LEASES, pause_process, run_simulated
 from tests.runtime.shardgroup.shard_groups import (
     GroupSetup,
     Worker,
@@ -458,3 +466,98 @@ def test_a_group_can_be_used_as_a_shard_assignment() -> None:
 
 
 WRITE = "aioinformer/shard-write"
+
+
+# -- reports ------------------------------------------------------------------------------------
+
+
+FORBIDDEN: dict[str, tuple[RequestVerb, ...]] = {
+    "the creation of the member's Lease": ("create",),
+    "the creation of the group's Lease": ("create",),
+    "the renewal": ("update",),
+    "the reading of the member's Lease": ("get",),
+    "the list of Leases": ("list", "watch", "watch_list"),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_requests_for_leases_that_are_forbidden_are_reported(
+    what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    problems, errors = list[Problem](), list[Exception | None]()
+    cluster, faults = Cluster(), Faults()
+
+    async def main() -> None:
+        source = ClusterSource(cluster, faults)
+        group = ShardGroup(
+            source, "shop", namespace="web", identity="a", shards=4, on_error=problems.append
+        )
+        if what != "the creation of the group's Lease":
+            for verb in FORBIDDEN[what]:
+                faults.forbid(verb=verb, resource="leases")
+        async with group:
+            if what == "the creation of the group's Lease":
+                await until(lambda: len(list(cluster.objects("leases"))) == 1)
+                faults.forbid(verb="create", resource="leases")
+            await asyncio.sleep(15)
+            for _ in range(45):
+                await asyncio.sleep(1)
+                errors.append(group.health.error)
+            assert "last error: Forbidden" in str(group.health)
+            faults.clear()
+            await until(lambda: len(group.held) == 4)
+            await asyncio.sleep(5)
+            assert group.health.error is None
+
+    run_simulated(main)
+    assert {type(each) for each in errors} == {Forbidden}
+    assert {type(each.error) for each in problems} == {Forbidden}
+    assert 2 <= len(problems) <= 12
+    assert len([each for each in caplog.records if each.levelno == logging.WARNING]) >= 2
+
+
+@pytest.mark.parametrize("lease", ["web/shop", "web/shop.a"])
+@pytest.mark.parametrize("first", ["the election", "the group"])
+def test_an_election_that_uses_a_lease_of_the_group_is_named(
+    lease: str, first: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    problems = list[Problem]()
+
+    async def lead(source: ClusterSource) -> None:
+        elector = LeaderElector(source.api(LEASES), lease, identity="one")
+        while True:
+            with suppress(LeadershipLost):
+                async with elector.leading():
+                    await asyncio.sleep(100)
+
+    async def main() -> None:
+        source = ClusterSource(Cluster())
+        group = ShardGroup(
+            source, "shop", namespace="web", identity="a", shards=4, on_error=problems.append
+        )
+        async with AsyncExitStack() as stack:
+            if first == "the group":
+                await stack.enter_async_context(group)
+                await group.wait_member(timeout=60)
+            candidate = asyncio.create_task(lead(source))
+            await asyncio.sleep(1)
+            if first == "the election":
+                await stack.enter_async_context(group)
+            await asyncio.sleep(60)
+            if (first, lease) != ("the group", "web/shop.a"):  # whose member holds it as before
+                assert f"the Lease {lease} of the shard group has another user" in caplog.text
+                assert any(isinstance(each.error, UsageError) for each in problems)
+                assert isinstance(group.health.error, UsageError | AlreadyExists)
+            assert f"the Lease {lease} belongs to the shard group shop" in caplog.text or (
+                first == "the election"  # which has made a Lease without the label
+            )
+            candidate.cancel()
+            await asyncio.wait({candidate})
+            await asyncio.sleep(60)
+            if lease == "web/shop.a":  # released
+                assert group.health.error is None
+
+    run_simulated(main)
+    for logger in ("aioinformer.shards", "aioinformer.election"):
+        lines = [each for each in caplog.records if each.name == logger]
+        assert len([each for each in lines if "has another user" in each.message]) <= 7, "in 120 s"

@@ -15,8 +15,8 @@ import pytest
 
 from aioinformer import Metrics, SharedInformerFactory
 from aioinformer._core.leaderelection.election import ElectionTimes
+from aioinformer._core.leaderelection.lease import GROUP_LABEL
 from aioinformer._core.shardgroup.member import GroupMember
-from aioinformer._core.shardgroup.records import GROUP_LABEL
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics

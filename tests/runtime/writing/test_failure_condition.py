@@ -231,9 +231,45 @@ def test_a_resource_without_a_status_subresource_is_logged_once_and_not_retried(
     run_simulated(main)
     assert sorted(runs.names) == ["a", "a", "b"]
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == [
-        "controller it: foos.samples.example.com have no status subresource, so the condition "
-        "Reconciled is not written"
+        "controller it: the server answers 404 for the status of foos.samples.example.com, so the "
+        "condition Reconciled is not written: has the resource a status subresource?"
     ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "seconds", "written"),
+    [
+        (1, 0, "at once"),
+        (4, 0, "later"),
+        (2, 40, "later"),
+        (8, 40, "never"),  # two confirmed answers, with 20 s between them
+    ],
+)
+def test_a_404_of_a_proxy_for_a_status_does_not_end_the_conditions(
+    answers: int, seconds: float, written: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster, runs, faults = make_status_cluster("a"), RecordingReconciler(), Faults()
+
+    async def main() -> None:
+        fault = faults.status(404, verb="patch", times=answers)
+        async with running(cluster, runs, faults=faults) as controller:
+            await cluster.settled(controller)
+            assert ("status" in cluster.get(FOOS, "a")) == (written == "at once")
+            await asyncio.sleep(seconds)
+            for size in range(2):
+                update_foo(cluster, "a", size=size)
+                await cluster.settled(controller)
+            if written == "never":
+                hits = fault.hits
+                update_foo(cluster, "a", size=5)
+                await cluster.settled(controller)
+                assert fault.hits == hits == 4, "no further write is sent"
+            else:
+                assert condition_of(cluster)["status"] == "True"
+
+    run_simulated(main)
+    warnings = [each for each in caplog.messages if "answers 404 for the status" in each]
+    assert len(warnings) == (0 if written == "at once" else 1)
 
 
 @pytest.mark.parametrize("result", [None, PermanentError("never")])
