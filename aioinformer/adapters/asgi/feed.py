@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from typing import Any
 
 import msgspec
@@ -121,7 +121,8 @@ class EventFeed:
         """Serve one client until it disconnects, the informers end or the feed is closed.
 
         Raises:
-            UsageError: an informer has a ``model=``. Nothing was sent yet.
+            UsageError: an informer has a ``model=``, and nothing was sent yet; or an informer was
+                not started.
         """
         check_http(scope)
         if self._closed or self.clients >= self._max_clients:
@@ -140,6 +141,8 @@ class EventFeed:
             if scope.get("method") == "HEAD":
                 await send_response(send, 200, STREAM_HEADERS, b"")
                 return
+            for limit in [each.start_limit() for each in streams]:
+                await stack.enter_async_context(limit or nullcontext())
             await self._serve(FeedClient(streams, send, self._frames), receive)
 
     def _make_streams(self) -> Iterator[EventStream[Any]]:

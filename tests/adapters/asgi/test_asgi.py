@@ -15,6 +15,7 @@ from aioinformer import Client, EventSource, KubeObject, SharedInformer, SharedI
 from aioinformer.adapters.asgi import EventFeed, Probe, alive, metadata, ready
 from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
+from aioinformer.testing.simulation import run
 from tests.adapters.asgi_clients import AsgiClient, connected, make_scope, request
 from tests.promises.conftest import FAST_BACKOFF, wait_until
 
@@ -407,6 +408,19 @@ async def test_responses_end_with_the_informers(cluster: Cluster) -> None:
     late = await request(feed)
     assert late.status == 503
     assert "has ended" in late.json["detail"]
+
+
+def test_a_feed_of_an_informer_that_is_not_started_ends_with_an_error() -> None:
+    async def main() -> None:
+        informers = SharedInformerFactory(ClusterSource(Cluster()))
+        informers.informer("pods")
+        client = AsgiClient()
+        with pytest.raises(UsageError, match="informer of pods was not started within 5 s"):
+            await EventFeed(lambda: informers, heartbeat=1)(
+                make_scope(), client.receive, client.send
+            )
+
+    run(main(), seed=1)
 
 
 async def test_a_client_beyond_the_limit_receives_a_503(
