@@ -12,7 +12,9 @@ import msgspec
 from aioinformer._core.arguments import check_int, check_seconds
 from aioinformer._core.callables import check_signature
 from aioinformer._core.delivery.mailbox import LIMIT
+from aioinformer._core.objects.view import name_of
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._runtime.delivery.handler_errors import as_exception
 from aioinformer._runtime.delivery.options import ListenerOptions
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer.adapters.asgi.client import STREAM_HEADERS, FeedClient
@@ -180,7 +182,7 @@ class EventFeed:
             await client.start()
             while not (self._closed or client.ended):
                 if clock() >= due:
-                    await client.send(self._pulse())
+                    await client.send(self._next_pulse())
                     due = clock() + self._heartbeat
                 if not await client.send_pending():
                     await asyncio.sleep(self._interval)
@@ -188,6 +190,12 @@ class EventFeed:
             await client.end()
         except OSError:
             return  # since ASGI 2.4, send() raises it after the client has disconnected
+
+    def _next_pulse(self) -> bytes:
+        try:
+            return self._pulse()
+        except asyncio.CancelledError as error:  # which would end the response without a word
+            raise as_exception(error, f"pulse={name_of(self._pulse)}") from error
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
