@@ -22,7 +22,7 @@ from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.options import InformerKeywords
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
-from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer._runtime.tasks.sync_timeout import start_limit, sync_timeout
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer.errors import NotRunning, UsageError
 
@@ -292,10 +292,12 @@ class Operator:
         Raises:
             SyncTimeout: not within ``timeout`` seconds (``None``: no limit); the error says why.
             NotRunning: the operator ended before.
-            UsageError: the operator runs in another event loop.
+            UsageError: the operator runs in another event loop, or was not started.
         """
         check_loop(self._loop, f"the operator {self._options.name}")
-        async with sync_timeout(timeout, lambda: {self._options.name: str(self.health)}):
+        name = self._options.name
+        started = start_limit(lambda: self._loop is not None, f"operator {name}", "await run()")
+        async with sync_timeout(timeout, lambda: {name: str(self.health)}), started:
             await self._run.started.wait()
         if self._ended:
             error = self._error

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from aioinformer._client.auth.credentials import Credentials
+from aioinformer._client.auth.redaction import describe_place
 from aioinformer._client.auth.token_refresh import NoticesChange
-from aioinformer.errors import NotRunning, RequestTimedOut
+from aioinformer.errors import FetchError, InformerError, NotRunning, RequestTimedOut
+
+T = TypeVar("T")
 
 REFRESH_COOLDOWN = 30.0
 """Seconds after a refresh for a 401 in which another 401 causes no refresh, unless a request has
@@ -75,7 +79,7 @@ class Authenticator:
         if tls is None:
             return None
         async with self._enforce_timeout():
-            context = await tls.context(failed=failed.tls)
+            context = await _isolated(tls.context(failed=failed.tls))
         return RequestCredentials(failed.header, context) if context is not failed.tls else None
 
     def record_success(self) -> None:
@@ -110,11 +114,13 @@ class Authenticator:
     ) -> RequestCredentials:
         authorization, tls = self._credentials.authorization, self._credentials.tls
         # The header first: an exec plugin that yields it may yield the certificate as well.
-        header = await authorization.header(rejected=rejected.header if rejected else None)
+        header = await _isolated(
+            authorization.header(rejected=rejected.header if rejected else None)
+        )
         if tls is None:
             return RequestCredentials(header, None)
         # The server answers 401 to an expired client certificate, not with a TLS alert.
-        context = await tls.context(failed=rejected.tls if rejected else None)
+        context = await _isolated(tls.context(failed=rejected.tls if rejected else None))
         return RequestCredentials(header, context)
 
     @asynccontextmanager
@@ -130,3 +136,23 @@ class Authenticator:
 
     def __repr__(self) -> str:
         return f"<Authenticator to {self._credentials.server}>"
+
+
+async def _isolated(answer: Awaitable[T]) -> T:
+    """Await an answer of a source of credentials, which may be a program's.
+
+    Raises:
+        FetchError: it raised another error than the library's, or a CancelledError of its own,
+            which would end an informer's task. The text has no secret.
+    """
+    try:
+        return await answer
+    except (InformerError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        place = describe_place(error, without=__file__)
+        fault = f"{type(error).__name__}{f' (raised {place})' if place else ''}"
+    raise FetchError(f"the source of the credentials failed with {fault}", phase="credentials")

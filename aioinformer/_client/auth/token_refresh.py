@@ -178,7 +178,9 @@ class SingleFlight(Generic[T]):
         task = self.start()
         await asyncio.wait({task})
         if task.cancelled():
-            raise NotRunning(CLOSED_MESSAGE)
+            if self._closed:
+                raise NotRunning(CLOSED_MESSAGE)
+            raise FetchError(f"the {self._name} was cancelled, but not by this client")
         return task.result()
 
     async def aclose(self) -> None:

@@ -51,7 +51,9 @@ def current_headers(headers: Headers) -> Mapping[str, str]:
         return headers
     try:
         return _check_mapping(headers())
-    except Exception as error:  # noqa: BLE001 - the program's code; raised below
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the program's code; raised below
         # The class and the line alone: the text is the program's and may contain the values of
         # headers.
         place = describe_place(error, without=__file__)

@@ -7,6 +7,7 @@ starts and ends everything.
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -65,10 +66,12 @@ from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.tasks.event_loop import check_loop
-from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer._runtime.tasks.sync_timeout import start_limit, sync_timeout
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, UsageError
+
+log = logging.getLogger("aioinformer.controller")
 
 MAX_FAILING_KEYS = 100
 """The most failing keys that health lists. With a bug in the reconciler, all keys fail."""
@@ -426,13 +429,28 @@ class Controller:
             SyncTimeout: not within ``timeout`` seconds. The error names the informers and the
                 reasons.
             NotRunning: the controller ended before.
+            UsageError: neither the controller nor its informer was started.
         """
-        async with sync_timeout(timeout, self._describe_unsynced):
+        run, tolerate = self._controller_run, self._tolerate_late_start
+        how = "use it with 'async with', or await run()"
+        started = start_limit(
+            lambda: run.loop is not None, f"controller {self.name}", how, tolerate=tolerate
+        )
+        async with sync_timeout(timeout, self._describe_unsynced), started:
             await self._controller_run.synced.wait()
         if self._workers.halted:
             raise NotRunning(
                 f"the controller {self.name} has ended"
             ) from self._controller_run.error
+
+    def _tolerate_late_start(self, problem: str) -> bool:
+        """Warn that the controller was not started. A standby starts it once it leads, and has
+        started its informers before.
+        """
+        waiting = self.informer.health.state != "new"
+        if waiting:
+            log.warning("%s", problem)
+        return waiting
 
     def _describe_unsynced(self) -> dict[str, str]:
         informers = [each.informer for each in self._sources]

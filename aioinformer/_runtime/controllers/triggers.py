@@ -24,6 +24,7 @@ from aioinformer._core.objects.kube_object import (
 )
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import UNREADABLE, EventView
+from aioinformer._runtime.delivery.handler_errors import as_exception
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.shardgroup.group import ShardGroup
@@ -195,8 +196,10 @@ class Trigger(Generic[T]):
         for state in self._shown_states(event, failures):
             try:
                 found.update(dict.fromkeys(self._keys_of(state)))
-            except Exception as error:  # noqa: BLE001 - a program's code; raised by __call__
-                failures.append(error)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - a program's code; raised by __call__
+                failures.append(as_exception(error, f"to_keys of {self._informer}"))
         return found
 
     def _shown_states(self, event: Event[Any], failures: list[Exception]) -> Iterable[T]:

@@ -135,12 +135,18 @@ class HandlerErrors:
             self.on_blocked(seconds)
 
     def _call_hook(self, error: BaseException) -> Exception:
-        if not isinstance(error, Exception):
-            cancelled = HandlerCancelled(f"{self._name} raised a {type(error).__name__} of its own")
-            cancelled.__cause__ = error
-            error = cancelled
-        call_hook(self._on_error, log, self._name, error)
-        return error
+        failure = as_exception(error, self._name)
+        call_hook(self._on_error, log, self._name, failure)
+        return failure
 
     def __repr__(self) -> str:
         return f"<HandlerErrors of {self._name}: {self.count}>"
+
+
+def as_exception(error: BaseException, name: str) -> Exception:
+    """Return an error of the program's function ``name`` as one that ends no task."""
+    if isinstance(error, Exception):
+        return error
+    cancelled = HandlerCancelled(f"{name} raised a {type(error).__name__} of its own")
+    cancelled.__cause__ = error
+    return cancelled

@@ -27,6 +27,7 @@ from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.delivery.runner import HandlerRunner
 from aioinformer._runtime.tasks.event_loop import check_loop
+from aioinformer._runtime.tasks.sync_timeout import start_limit
 from aioinformer.errors import ListenerOverflow, ShutdownIncomplete, UsageError
 
 if TYPE_CHECKING:  # for programs that read the numbers
@@ -185,12 +186,14 @@ class Registration:
         Raises:
             SyncTimeout: not within that time.
             NotRunning: the handler was removed or its informer ended before.
-            UsageError: the handler itself calls this, which would wait for its own call.
+            UsageError: the handler itself calls this, which would wait for its own call; or the
+                informer was not started.
         """
         call = current_call()
         if not self.synced and call is not None and call.caller is self._caller:
             raise UsageError(f"{self.name} can't wait, inside a call, for its calls to be over")
-        await self.listener.wait_synced(timeout)
+        async with start_limit(lambda: self._loop is not None, f"handler {self.name}"):
+            await self.listener.wait_synced(timeout)
 
     def statistics(self) -> Statistics:
         """Return the numbers of this moment. May be called from any thread."""

@@ -16,7 +16,7 @@ import asyncio
 import warnings
 from collections import deque
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, overload
 from weakref import ref
@@ -58,6 +58,7 @@ class EventStream(Generic[T_co]):
         source: EventSource,
         join: Callable[[], Listener],
         view: ObjectView[T_co] | None = None,
+        start_limit: Callable[[], AbstractAsyncContextManager[None] | None] = lambda: None,
     ) -> None:
         """Make a stream.
 
@@ -65,6 +66,8 @@ class EventStream(Generic[T_co]):
             source: the informer.
             join: returns the listener, joined to the informer. Called when the stream is entered.
             view: converts the objects; ``None`` for the stored objects.
+            start_limit: returns a context for a wait, which raises if the informer isn't started
+                in time; ``None`` if the informer was started.
         """
         self._listener: Listener | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -74,6 +77,8 @@ class EventStream(Generic[T_co]):
         self._join = join
         self._view = None if view is None else EventView(view)
         self._time_slice: TimeSlice | None = None
+        self.start_limit = start_limit
+        """See ``start_limit`` above."""
         self._waiting = False
         self._blocks = False
         self._prefetched: Event | None = None
@@ -111,7 +116,7 @@ class EventStream(Generic[T_co]):
             ListenerOverflow: the stream has ``overflow="error"``, and its reader was too slow.
             ModelMismatch: ``convert=`` raised at the object of the next event. That event is
                 skipped; the stream can be read on. A deletion is never skipped.
-            UsageError: another task is waiting for the next event.
+            UsageError: another task is waiting for the next event, or the informer was not started.
         """
         if self._waiting:
             raise UsageError(f"two tasks read the {self._name}; open one for each")
@@ -124,7 +129,7 @@ class EventStream(Generic[T_co]):
             listener.acknowledged = False
             event = listener.next_nowait() if self._prefetched is None else self._take_prefetched()
             if event is None:
-                event = await listener.next()
+                event = await self._wait_next(listener)
                 if pace is not None:
                     pace.reset()
         finally:
@@ -134,6 +139,12 @@ class EventStream(Generic[T_co]):
         found: Any = event
         shown: Event[T_co] = found if self._view is None else self._view.convert(event)
         return shown
+
+    async def _wait_next(self, listener: Listener) -> Event | None:
+        if (limit := self.start_limit()) is None:
+            return await listener.next()
+        async with limit:
+            return await listener.next()
 
     def next_nowait(self) -> Event[T_co] | None:
         """Return the next event if there is one. This acknowledges the previous event.
@@ -333,7 +344,7 @@ class MergedStream(Generic[T_co]):
             StopAsyncIteration: all streams have ended.
             ListenerOverflow: the reader was too slow for a stream with ``overflow="error"``. The
                 others can be read on.
-            UsageError: another task is waiting for the next event.
+            UsageError: another task is waiting for the next event, or an informer was not started.
         """
         if self._time_slice is None:
             raise NotRunning("the streams are not open; write `async with merge(...) as ...`")
@@ -373,7 +384,11 @@ class MergedStream(Generic[T_co]):
             stream.wake(waiter)
         if waiter.done():  # a stream has skipped many events: yield to the loop
             await asyncio.sleep(0)
-        await waiter
+        async with AsyncExitStack() as stack:
+            for stream in self._open:
+                if (limit := stream.start_limit()) is not None:
+                    await stack.enter_async_context(limit)
+            await waiter
 
     def __repr__(self) -> str:
         state = "not open" if self._time_slice is None else f"open={len(self._open)}"

@@ -79,7 +79,8 @@ class CacheReader(Generic[T]):
     async def wait_synced(self, timeout: float | None) -> None:
         if not self._indexer.state.synced:
             self._listeners.check_can_wait()
-        async with sync_timeout(timeout, lambda: {self._name: self._describe()}):
+        timed = sync_timeout(timeout, lambda: {self._name: self._describe()})
+        async with timed, self._listeners.start_limit() or nullcontext():
             await self._pump.synced.wait()
         if not self._indexer.state.synced:
             raise NotRunning(f"the informer of {self._name} ended before it was synced")
@@ -197,7 +198,7 @@ class CacheReader(Generic[T]):
         self._listeners.check_can_wait()
         limit = asyncio.timeout(timeout)
         try:
-            async with limit:
+            async with limit, self._listeners.start_limit() or nullcontext():
                 return await work()
         except TimeoutError:
             if timeout is None or not limit.expired():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Generic
 
 from typing_extensions import TypeVar
@@ -34,6 +35,7 @@ from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.resync_timer import ResyncTimer
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import check_loop
+from aioinformer._runtime.tasks.sync_timeout import start_limit
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, UsageError
 
@@ -161,7 +163,7 @@ class ListenerRegistry(Generic[T]):
             self._join(listener, options, replay=replay)
             return listener
 
-        return EventStream(source, join, self._view)
+        return EventStream(source, join, self._view, self.start_limit)
 
     # -- any listener ----------------------------------------------------------------------------
 
@@ -221,6 +223,14 @@ class ListenerRegistry(Generic[T]):
         from aioinformer._runtime.delivery.durable_position import DurablePosition
 
         self.checkpointer.add_durable(listener, DurablePosition(name, options.durable_since))
+
+    def start_limit(self) -> AbstractAsyncContextManager[None] | None:
+        """Return a context for a wait, which raises ``UsageError`` if the informer isn't started in
+        time; ``None`` if it was started.
+        """
+        if self._task_group.entered:
+            return None
+        return start_limit(lambda: self._task_group.entered, f"informer of {self._name}")
 
     def check_loop(self) -> None:
         """Raise ``UsageError`` in another event loop than the informer's."""

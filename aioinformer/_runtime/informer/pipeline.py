@@ -327,6 +327,8 @@ class InformerPipeline(Generic[T]):
 
     async def verify(self, *, contents: bool, repair: bool, timeout: float | None) -> Verification:
         """Compare the cache with the server; raise ``CacheWaitTimeout`` after ``timeout``."""
+        if not self.indexer.state.synced:
+            raise NotSynced("there is nothing to verify before the initial list is complete")
         return await self.reader.run_with_timeout(
             timeout,
             lambda: "a state that the server has confirmed",
@@ -338,8 +340,6 @@ class InformerPipeline(Generic[T]):
         from aioinformer._core.cache.verification import Verification
         from aioinformer._runtime.informer.verifier import verify
 
-        if not self.indexer.state.synced:
-            raise NotSynced("there is nothing to verify before the initial list is complete")
         results = [
             await verify(
                 part,

@@ -7,7 +7,9 @@ def error_text(error: BaseException) -> str:
     """Return an exception's text. ``__str__`` may be the program's code, and may raise."""
     try:
         return str(error)
-    except Exception as failure:  # noqa: BLE001 - the program's code
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as failure:  # noqa: BLE001 - the program's code
         return f"<its __str__ raised {type(failure).__name__}>"
 
 

@@ -1,7 +1,8 @@
 """Calls of the program's instrumentation that can't break the informer.
 
-An exception of metrics or tracing must not end an informer or a handler's call. The first exception
-is logged with its traceback; a repetition is dropped.
+An exception of metrics or tracing must not end an informer or a handler's call, nor must a
+CancelledError, since nobody has cancelled the task. The first exception is logged with its
+traceback; a repetition is dropped.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class SafeCall:
         """Return what ``function`` returns; ``None`` if it raises."""
         try:
             return function(*args, **kwargs)
-        except Exception:  # noqa: BLE001 - the program's code; logged below
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 - the program's code; logged below
             if not self._logged:
                 self._logged = True
                 self._log.exception(self._message, self._name)

@@ -1,4 +1,6 @@
-"""A timeout for waits until something is synced, whose error says why it isn't."""
+"""Limits of waits, with errors that say why a wait has no end: something isn't synced in time, or
+nobody has started it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from aioinformer.errors import SyncTimeout
+from aioinformer.errors import SyncTimeout, UsageError
+
+START_GRACE = 5.0
+"""Seconds that a wait allows for the start of what it waits for. A program may start the tasks that
+wait before it enters a factory."""
+
+ENTER_FACTORY = "enter the factory of the informer with 'async with', or await run()"
 
 
 @asynccontextmanager
@@ -26,3 +34,44 @@ async def sync_timeout(
             yield
     except TimeoutError:
         raise SyncTimeout(timeout or 0.0, describe(), awaited=awaited) from None
+
+
+@asynccontextmanager
+async def start_limit(
+    started: Callable[[], bool],
+    what: str,
+    how: str = ENTER_FACTORY,
+    *,
+    tolerate: Callable[[str], bool] = lambda _: False,
+) -> AsyncGenerator[None]:
+    """Raise ``UsageError`` from a block that waits for something that is not started
+    ``START_GRACE`` seconds later: it would wait for ever.
+
+    Args:
+        started: returns True if what the block waits for was started.
+        what: its name, for the error.
+        how: what to do to start it, for the error.
+        tolerate: called with the text of the error; returns True if the block is to go on.
+    """
+    loop = asyncio.get_running_loop()
+    limit = asyncio.timeout(None)
+    text = (
+        f"the {what} was not started within {START_GRACE:g} s of this wait, which has no end "
+        f"without it: {how}"
+    )
+
+    def check(limit: asyncio.Timeout) -> None:
+        if not started() and not tolerate(text):
+            limit.reschedule(loop.time())
+
+    timer = loop.call_later(START_GRACE, check, limit)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise UsageError(text) from None
+    finally:
+        timer.cancel()
+        del limit  # it keeps the task, and a cancelled task its CancelledError

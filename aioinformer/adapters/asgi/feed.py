@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from typing import Any
 
 import msgspec
@@ -12,7 +12,9 @@ import msgspec
 from aioinformer._core.arguments import check_int, check_seconds
 from aioinformer._core.callables import check_signature
 from aioinformer._core.delivery.mailbox import LIMIT
+from aioinformer._core.objects.view import name_of
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._runtime.delivery.handler_errors import as_exception
 from aioinformer._runtime.delivery.options import ListenerOptions
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer.adapters.asgi.client import STREAM_HEADERS, FeedClient
@@ -121,7 +123,8 @@ class EventFeed:
         """Serve one client until it disconnects, the informers end or the feed is closed.
 
         Raises:
-            UsageError: an informer has a ``model=``. Nothing was sent yet.
+            UsageError: an informer has a ``model=``, and nothing was sent yet; or an informer was
+                not started.
         """
         check_http(scope)
         if self._closed or self.clients >= self._max_clients:
@@ -140,6 +143,8 @@ class EventFeed:
             if scope.get("method") == "HEAD":
                 await send_response(send, 200, STREAM_HEADERS, b"")
                 return
+            for limit in [each.start_limit() for each in streams]:
+                await stack.enter_async_context(limit or nullcontext())
             await self._serve(FeedClient(streams, send, self._frames), receive)
 
     def _make_streams(self) -> Iterator[EventStream[Any]]:
@@ -177,7 +182,7 @@ class EventFeed:
             await client.start()
             while not (self._closed or client.ended):
                 if clock() >= due:
-                    await client.send(self._pulse())
+                    await client.send(self._next_pulse())
                     due = clock() + self._heartbeat
                 if not await client.send_pending():
                     await asyncio.sleep(self._interval)
@@ -185,6 +190,12 @@ class EventFeed:
             await client.end()
         except OSError:
             return  # since ASGI 2.4, send() raises it after the client has disconnected
+
+    def _next_pulse(self) -> bytes:
+        try:
+            return self._pulse()
+        except asyncio.CancelledError as error:  # which would end the response without a word
+            raise as_exception(error, f"pulse={name_of(self._pulse)}") from error
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

@@ -131,7 +131,9 @@ class FrameEncoder:
     def _encode_object(self, informer: EventSource, obj: KubeObject) -> bytes:
         try:
             data = self._call_encode(informer, obj)
-        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
             self._log_failure(informer, obj, error)
             self._has_gaps = True
             return FAILED + DATA_PREFIX + _encode_failure(informer, obj, error) + b"\n\n"
@@ -156,7 +158,7 @@ class FrameEncoder:
             "or str: write json.dumps(...), or model_dump_json() of a pydantic model"
         )
 
-    def _log_failure(self, informer: EventSource, obj: KubeObject, error: Exception) -> None:
+    def _log_failure(self, informer: EventSource, obj: KubeObject, error: BaseException) -> None:
         """Log a line for each object, and a traceback once a second at most."""
         log.error(
             "%s: %s can't be encoded for an event stream: %s",
@@ -208,7 +210,7 @@ def _strip_line_breaks(data: bytes) -> bytes:
     return data
 
 
-def _encode_failure(informer: EventSource, obj: KubeObject, error: Exception) -> bytes:
+def _encode_failure(informer: EventSource, obj: KubeObject, error: BaseException) -> bytes:
     """Return the object's identity and the error's type: the error's text may be secret."""
     return msgspec.json.encode(
         {

@@ -13,8 +13,9 @@ import pytest
 
 from aioinformer import Client, EventSource, KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer.adapters.asgi import EventFeed, Probe, alive, metadata, ready
-from aioinformer.errors import UsageError
+from aioinformer.errors import HandlerCancelled, UsageError
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
+from aioinformer.testing.simulation import run
 from tests.adapters.asgi_clients import AsgiClient, connected, make_scope, request
 from tests.promises.conftest import FAST_BACKOFF, wait_until
 
@@ -407,6 +408,39 @@ async def test_responses_end_with_the_informers(cluster: Cluster) -> None:
     late = await request(feed)
     assert late.status == 503
     assert "has ended" in late.json["detail"]
+
+
+def test_a_feed_of_an_informer_that_is_not_started_ends_with_an_error() -> None:
+    async def main() -> None:
+        informers = SharedInformerFactory(ClusterSource(Cluster()))
+        informers.informer("pods")
+        client = AsgiClient()
+        with pytest.raises(UsageError, match="informer of pods was not started within 5 s"):
+            await EventFeed(lambda: informers, heartbeat=1)(
+                make_scope(), client.receive, client.send
+            )
+
+    run(main(), seed=1)
+
+
+@pytest.mark.parametrize("function", ["encode", "pulse"])
+async def test_a_function_of_a_feed_that_raises_a_cancellation_ends_no_response_silently(
+    cluster: Cluster, informers: SharedInformerFactory, function: str
+) -> None:
+    def cancel(*_: object) -> Any:
+        raise asyncio.CancelledError
+
+    create(cluster, "web")
+    feed, client = EventFeed(lambda: informers, **{function: cancel}), AsgiClient()
+    serving = asyncio.create_task(feed(make_scope(), client.receive, client.send))
+    if function == "encode":
+        await wait_until(lambda: client.synced)
+        client.disconnected.set()
+        await serving
+        assert "failed" in [each.event for each in client.messages]
+    else:
+        with pytest.raises(HandlerCancelled, match=r"pulse=.*raised a CancelledError of its own"):
+            await serving
 
 
 async def test_a_client_beyond_the_limit_receives_a_503(

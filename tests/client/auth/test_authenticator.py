@@ -15,7 +15,8 @@ from aioinformer._client.auth.authenticator import (
 )
 from aioinformer._client.auth.credentials import Credentials, FixedAuthorization
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
-from aioinformer.errors import RequestTimedOut
+from aioinformer.errors import FetchError, RequestTimedOut
+from tests.client.kubeconfigs import CANARY
 from tests.client.virtual_time import in_virtual_time
 
 TIMEOUT = 10.0
@@ -186,3 +187,51 @@ async def test_no_repr_shows_a_secret() -> None:
     assert "canary" not in f"{await access.current_credentials()!r} {access!r}"
     assert repr(access) == "<Authenticator to http://10.0.0.1>"
     await access.aclose()
+
+
+class BrokenAuthorization:
+    """An ``Authorization`` of a program that raises, or takes long."""
+
+    def __init__(self, error: type[BaseException] | None) -> None:
+        self._error = error
+
+    async def header(self, *, rejected: str | None = None) -> str:
+        if self._error is not None:
+            raise self._error(CANARY)
+        await asyncio.sleep(3600)
+        return ""
+
+    async def aclose(self) -> None: ...
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, BaseException, ValueError, OSError])
+@in_virtual_time
+async def test_a_source_that_raises_anything_makes_one_failed_request(
+    error: type[BaseException],
+) -> None:
+    source = Credentials(URL("http://10.0.0.1"), BrokenAuthorization(error))
+    access = Authenticator(source, timeout=TIMEOUT)
+    with pytest.raises(FetchError, match=rf"credentials failed with {error.__name__} \(raised at"):
+        await access.current_credentials()
+
+
+@in_virtual_time
+async def test_a_cancellation_arrives_while_a_source_works() -> None:
+    source = Credentials(URL("http://10.0.0.1"), BrokenAuthorization(None))
+    waiting = asyncio.create_task(Authenticator(source, timeout=TIMEOUT).current_credentials())
+    await asyncio.sleep(1)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+@in_virtual_time
+async def test_a_refresh_that_cancels_itself_is_a_failed_request_and_no_closed_client() -> None:
+    async def refresh() -> TokenGrant:
+        raise asyncio.CancelledError
+
+    access = Authenticator(
+        Credentials(URL("http://10.0.0.1"), RefreshingAuthorization(refresh)), timeout=TIMEOUT
+    )
+    with pytest.raises(FetchError, match="refresh of credentials was cancelled, but not by this"):
+        await access.current_credentials()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Mapping
 from itertools import count
@@ -77,9 +78,12 @@ async def test_a_function_that_fails_keeps_the_request_from_being_sent(returned:
     assert CANARY not in str(caught.value)
 
 
-async def test_an_error_of_a_function_that_quotes_a_token_is_named_by_class_and_line() -> None:
+@pytest.mark.parametrize("kind", [ValueError, asyncio.CancelledError, BaseException])
+async def test_an_error_of_a_function_that_quotes_a_token_is_named_by_class_and_line(
+    kind: type[BaseException],
+) -> None:
     def headers() -> Mapping[str, str]:
-        raise ValueError(f"cannot parse token {CANARY}")
+        raise kind(f"cannot parse token {CANARY}")
 
     async with Client("http://127.0.0.1:1", headers=headers) as client:
         with pytest.raises(FetchError) as caught:
@@ -89,5 +93,5 @@ async def test_an_error_of_a_function_that_quotes_a_token_is_named_by_class_and_
     assert CANARY not in shown + repr(list(iter_related(caught.value)))
     line = headers.__code__.co_firstlineno + 1
     assert str(caught.value).endswith(
-        f"failed with ValueError; nothing was sent (raised at test_headers.py:{line})"
+        f"failed with {kind.__name__}; nothing was sent (raised at test_headers.py:{line})"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -35,6 +36,21 @@ def test_a_safe_call_returns_the_result_or_none_after_an_exception(
     assert safe_call(int, "y") is None
     assert caplog.messages == ["the clock raised"], "the first exception alone"
     assert repr(safe_call) == "<SafeCall the clock>"
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit, BaseException])
+def test_an_exception_that_would_end_a_task_is_caught(error: type[BaseException]) -> None:
+    assert SafeCall(log, "%s raised", "the clock")(_raise, error) is None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_exception_that_ends_the_program_is_raised(error: type[BaseException]) -> None:
+    with pytest.raises(error):
+        SafeCall(log, "%s raised", "the clock")(_raise, error)
+
+
+def _raise(error: type[BaseException]) -> None:
+    raise error
 
 
 def test_the_existing_methods_of_an_interface_are_wrapped() -> None:
