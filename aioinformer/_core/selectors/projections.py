@@ -164,7 +164,8 @@ class Field(NeedsJson):
 def field(path: str, *, strict: bool = False) -> Field:
     """Return a function that reads one value of an object.
 
-    As an index function it must return strings: use a string field, or a list of strings. Reading
+    As an index function it must return strings: use a string field, or a list of strings (for a
+    number, a function of your own that returns ``str()`` of it). Reading
     ``metadata.name``, ``namespace``, ``uid`` and ``resourceVersion`` decodes nothing.
 
     Args:
