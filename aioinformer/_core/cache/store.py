@@ -169,7 +169,7 @@ def _text_values(found: object) -> IndexValues:
     shown = type(found).__name__
     # The keys of a mapping are text, but its values are meant.
     if isinstance(found, Iterable) and not isinstance(found, Mapping):
-        values = tuple(cast("Iterable[str]", found))
+        values: tuple[Any, ...] = tuple(cast("Iterable[str]", found))
         if all(map(isinstance, values, repeat(str))):
             return tuple(dict.fromkeys(values))
         wrong = next(each for each in values if not isinstance(each, str))
