@@ -23,6 +23,7 @@ from aioinformer.errors import IndexFailed, NotCached, NotSynced, UsageError
 if TYPE_CHECKING:  # loaded by the first selection, and for types
     from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
     from aioinformer._core.cache.query import FieldChoice, LabelChoice, Search, Where
+    from aioinformer._core.cache.store import IndexBucket
 
 T = TypeVar("T", default=KubeObject)
 S = TypeVar("S")
@@ -243,8 +244,9 @@ class Lister(Generic[T]):
         Raises:
             NotSynced: the initial list is not complete yet.
             UsageError: no index has that name.
+            TypeError: ``value`` is no text, as every index value is.
         """
-        return self._convert_all([*self._find_index(index).buckets.get(value, {}).values()])
+        return self._convert_all([*self._find_bucket(index, value).values()])
 
     def index(self, index: str, obj: T) -> _List[T]:
         """Return the objects that share a value of the index with ``obj``, each once.
@@ -270,7 +272,7 @@ class Lister(Generic[T]):
 
     def index_keys(self, index: str, value: str) -> _List[ObjectKey]:
         """Return the sorted keys of the objects under ``value``; errors as of ``by_index``."""
-        return sorted([*self._find_index(index).buckets.get(value, {})])
+        return sorted([*self._find_bucket(index, value)])
 
     def index_values(self, index: str) -> _List[str]:
         """Return the values of the index that have objects; errors as of ``by_index``."""
@@ -315,6 +317,15 @@ class Lister(Generic[T]):
                 "first, inside of the factory's `async with`, or read through lister.unsynced"
             )
         return state
+
+    def _find_bucket(self, name: str, value: str) -> IndexBucket:
+        given: object = value  # programs without a type checker pass a number by mistake
+        if not isinstance(given, str):
+            raise TypeError(
+                f"the values of the index {name!r} are text, not {type(given).__name__}: "
+                "look up the text that the index function returns, such as str(80)"
+            )
+        return self._find_index(name).buckets.get(value, {})
 
     def _find_index(self, name: str) -> ReadableIndex:
         indexes = self._readable_state().indexes

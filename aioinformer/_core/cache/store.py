@@ -104,19 +104,11 @@ class Index:
             TypeError: the function returned something else than text.
             UsageError: the function raised a BaseException; a CancelledError would end the task.
         """
-        found: Iterable[str] | str | None = None
         try:
             found = self.function(obj)
             if isinstance(found, str):
                 return (found,)
-            return () if found is None else tuple(dict.fromkeys(found))
-        except TypeError as error:
-            if found is None or hasattr(found, "__next__"):
-                raise  # the error of the function, or of its iterator
-            raise TypeError(
-                f"it returned a {type(found).__name__}; an index function returns a string, a list "
-                f"of strings or None ({error})"
-            ) from error
+            return () if found is None else _text_values(found)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -168,6 +160,24 @@ class Index:
 
     def empty_copy(self) -> Index:
         return Index(self.name, self.function, self.adapter)
+
+
+def _text_values(found: object) -> IndexValues:
+    """Return each text in the result of an index function once; raise a ``TypeError`` for another
+    result. The error shows types only, since the values may be a Secret's.
+    """
+    shown = type(found).__name__
+    # The keys of a mapping are text, but its values are meant.
+    if isinstance(found, Iterable) and not isinstance(found, Mapping):
+        values: tuple[Any, ...] = tuple(cast("Iterable[str]", found))
+        if all(map(isinstance, values, repeat(str))):
+            return tuple(dict.fromkeys(values))
+        wrong = next(each for each in values if not isinstance(each, str))
+        shown += f" with {type(wrong).__name__} in it"
+    raise TypeError(
+        f"it returned {shown}; an index function returns a string, a list of strings or None: "
+        "return str() of a number"
+    )
 
 
 class CacheState:

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
-from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error, is_secret
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
@@ -36,6 +36,8 @@ from aioinformer._core.objects.readonly import (
     FrozenMapping,
     FrozenSequence,
     ReadOnly,
+    SecretBody,
+    SecretMapping,
     freeze,
 )
 from aioinformer._core.objects.resources import Resource
@@ -74,6 +76,10 @@ class KubeObject(
     ``obj["spec"]["nodeName"]`` reads the body, which is decoded at the first use. Two objects are
     equal if key, uid and bytes are equal. Writing raises ``TypeError``; ``to_dict()`` returns a
     copy.
+
+    The repr shows no content, and of a Secret the reprs of its parts, such as ``obj["data"]``,
+    show none either. Not hidden are single texts (``obj["data"]["password"]``), ``raw``, copies
+    (``to_dict()``, ``dict(...)``) and models.
     """
 
     key: ObjectKey
@@ -131,7 +137,9 @@ class KubeObject(
     @property
     def annotations(self) -> Mapping[str, str]:
         """``metadata.annotations``; empty if there are none."""
-        return FrozenMapping(self._metadata("annotations", _STRING_MAP) or {})
+        # kubectl's ``last-applied-configuration`` repeats the contents of a Secret.
+        view = SecretMapping if is_secret(self.resource) else FrozenMapping
+        return view(self._metadata("annotations", _STRING_MAP) or {})
 
     @property
     def owner_references(self) -> Sequence[Mapping[str, Any]]:
@@ -201,6 +209,8 @@ class KubeObject(
         body = state.content
         if body is None:
             body = _decode_body(self)
+            if is_secret(self.resource):
+                body = SecretBody(body)
             decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.raw))
         return body
 

@@ -1,7 +1,8 @@
 """Deeply read-only views over decoded JSON, which every listener and reader shares.
 
 A view wraps the decoded ``dict`` or ``list`` without copying, and wraps nested containers when they
-are read.
+are read. The views of a Secret show their size only, as the Secret does. Whether they are such is
+decided where the body is decoded (``SecretBody``), so that other objects have no cost.
 """
 
 from __future__ import annotations
@@ -212,6 +213,58 @@ class FrozenSequence(_FrozenView, Sequence[Any]):
         """Return a deep copy, which can be changed."""
         copy: list[Any] = thaw(self._data)
         return copy
+
+
+# -- parts of Secrets ----------------------------------------------------------------------------
+
+
+def freeze_secret(value: Any) -> Any:
+    """Return a read-only view of a decoded value in a Secret. Scalars are returned unchanged."""
+    if value.__class__ is dict:
+        return SecretMapping(value)
+    return SecretSequence(value) if value.__class__ is list else value
+
+
+class SecretMapping(FrozenMapping):
+    """A read-only JSON object of a Secret, whose repr shows no content."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return freeze_secret(self._data[key])
+        except KeyError:
+            raise missing_key(key, self._data) from None
+
+    def get(self, key: str, /, default: Any = None) -> Any:
+        return freeze_secret(self._data[key]) if key in self._data else default
+
+    def __repr__(self) -> str:
+        return f"<part of a Secret keys={len(self)}>"
+
+
+class SecretSequence(FrozenSequence):
+    """A read-only JSON array of a Secret, whose repr shows no content."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return freeze_secret(self._data[index])
+
+    def __repr__(self) -> str:
+        return f"<part of a Secret items={len(self)}>"
+
+
+class SecretBody(dict[str, Any]):
+    """The decoded body of a Secret. Its items are views, which ``freeze`` leaves as they are."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> Any:
+        return freeze_secret(super().__getitem__(key))
+
+    def __repr__(self) -> str:  # for tools that show the variables of a traceback
+        return f"<body of a Secret keys={len(self)}>"
 
 
 # -- comparison ----------------------------------------------------------------------------------

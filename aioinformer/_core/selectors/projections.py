@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error, is_secret
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     cached_body,
     decoded_body,
 )
-from aioinformer._core.objects.readonly import freeze
+from aioinformer._core.objects.readonly import freeze, freeze_secret
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.paths import Step, StepMismatch, Steps, parse_path, walk
 from aioinformer.errors import PathMismatch
@@ -96,22 +96,28 @@ class Fields(NeedsJson):
                     value = _complete_value(obj, value, known)
                 values.append(value)
         except (msgspec.ValidationError, StepMismatch):  # a value on the path has another shape
+            found = value = None  # as in ``_walk``
+            values.clear()
             return self._walk(obj, decoded_body(obj))
         except DECODE_ERRORS as error:
             raise decode_error(obj, error) from error
         return tuple(values)
 
     def _walk(self, obj: KubeObject, body: dict[str, Any]) -> tuple[Any, ...]:
+        view = freeze
+        if type(body) is not dict:  # a ``SecretBody``
+            body, view = dict(body), freeze_secret
         try:
             return tuple(
                 [
                     known(obj)
                     if get is _get_nothing and known is not None
-                    else freeze(walk(body, steps, self.strict))
+                    else view(walk(body, steps, self.strict))
                     for steps, get, known in self._plan
                 ]
             )
         except StepMismatch as error:
+            del body  # tools that show the variables of a traceback would show a Secret
             paths = ", ".join(self.paths)
             raise PathMismatch(f"{paths} doesn't fit {obj.resource} {obj.key}: {error}") from None
 
@@ -164,7 +170,8 @@ class Field(NeedsJson):
 def field(path: str, *, strict: bool = False) -> Field:
     """Return a function that reads one value of an object.
 
-    As an index function it must return strings: use a string field, or a list of strings. Reading
+    As an index function it must return strings: use a string field, or a list of strings (for a
+    number, a function of your own that returns ``str()`` of it). Reading
     ``metadata.name``, ``namespace``, ``uid`` and ``resourceVersion`` decodes nothing.
 
     Args:
@@ -293,4 +300,7 @@ def _complete_value(obj: KubeObject, value: Any, known: _MetadataReader | None) 
     """Return a decoded value read-only; for UNSET, what is known without the bytes."""
     if value is UNSET:
         return None if known is None else known(obj)
-    return freeze(value)
+    view = freeze(value)
+    if view is value or obj.resource.plural != "secrets":  # nearly always, so decided at once
+        return view
+    return freeze_secret(value) if is_secret(obj.resource) else view

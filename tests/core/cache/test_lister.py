@@ -174,6 +174,14 @@ def test_the_values_and_the_names_of_indexes_can_be_listed() -> None:
     assert lister.indexers == ("node",)
 
 
+@pytest.mark.parametrize("value", [80, None, b"n1", ["n1"]], ids=repr)
+@pytest.mark.parametrize("read", ["by_index", "index_keys"])
+def test_a_look_up_by_a_value_that_is_no_text_is_a_type_error(read: str, value: Any) -> None:
+    text = f"the values of the index 'node' are text, not {type(value).__name__}: "
+    with pytest.raises(TypeError, match=text):
+        getattr(pods(), read)("node", value)
+
+
 def test_an_unknown_index_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"pods has no index 'nodes'; its indexes: node$"):
         pods().by_index("nodes", "n1")

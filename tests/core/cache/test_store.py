@@ -21,6 +21,7 @@ from aioinformer._core.cache.store import (
     IndexValues,
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.readonly import FrozenMapping, FrozenSequence
 from aioinformer.errors import IndexFailed, UsageError
 from tests.core import strategies
 from tests.core.builders import key, pod
@@ -86,12 +87,27 @@ def test_an_index_function_may_give_an_iterator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "kind"), [(3, "int"), ([["a"]], "list")], ids=["number", "list of lists"]
+    ("found", "shown"),
+    [
+        (3, "int"),
+        (True, "bool"),
+        (b"80", "bytes with int in it"),
+        ({"port": "80"}, "dict"),
+        (FrozenMapping({"port": "80"}), "FrozenMapping"),
+        ([80], "list with int in it"),
+        (["a", None], "list with NoneType in it"),
+        ([["a"]], "list with list in it"),
+        ([{"a": "b"}], "list with dict in it"),
+        (FrozenSequence(["a", 80]), "FrozenSequence with int in it"),
+        (iter(["a", 80]), "list_iterator with int in it"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_error_of_an_index_function_that_returns_no_text_names_what_it_may_return(
-    found: Any, kind: str
+def test_an_index_function_that_returns_no_text_is_an_error_that_shows_types_only(
+    found: Any, shown: str
 ) -> None:
-    with pytest.raises(TypeError, match=f"it returned a {kind}; .* a string, a list of strings or"):
+    text = f"^it returned {shown}; an index function returns a string, a list of strings or None: "
+    with pytest.raises(TypeError, match=text):
         Index("x", lambda _: found).values(pod("a"))
 
 

@@ -9,12 +9,19 @@ import threading
 import time
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from aioinformer import Added, Deleted, Event, Handler, KubeObject, SharedInformer, Updated
-from aioinformer.errors import Forbidden, NotRunning, NotSynced, SyncTimeout, UsageError
+from aioinformer import Added, Deleted, Event, Handler, KubeObject, SharedInformer, Updated, field
+from aioinformer.errors import (
+    Forbidden,
+    IndexFailed,
+    NotRunning,
+    NotSynced,
+    SyncTimeout,
+    UsageError,
+)
 from aioinformer.testing import Cluster
 from tests.runtime.informers import (
     FAST_BACKOFF,
@@ -135,6 +142,39 @@ async def test_a_change_that_an_index_function_rejects_keeps_the_previous_versio
         label_pod(cluster, "a", "good")
         await wait_until(lambda: informer.health.rejected == ())
         assert names(informer.lister.by_index("value", "good")) == ["a"]
+
+
+def labels_of(obj: KubeObject) -> Any:
+    return obj.labels
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        (lambda _: [80], "list with int in it"),
+        (labels_of, "FrozenMapping"),
+        (field("spec.priority"), "int"),
+        (field("spec.containers"), "FrozenSequence with FrozenMapping in it"),
+    ],
+    ids=["list", "mapping", "field of a number", "field of a list of objects"],
+)
+async def test_index_values_that_are_no_text_are_refused_wherever_the_function_is_called(
+    function: Any, shown: str
+) -> None:
+    cluster, text = Cluster(), f"TypeError: it returned {shown}; .* return str"
+    spec = {"priority": 80, "containers": [{"name": "a"}]}
+    cluster.create("pods", {"metadata": {"name": "a"}, "spec": spec})
+    async with running_informer(pod_informer(cluster)) as later:
+        with pytest.raises(IndexFailed, match=f"'odd' was not added: .*: {text}"):
+            await later.add_index("odd", function)
+        assert names(later.lister.list()) == ["a"]
+
+        informer = pod_informer(cluster)
+        await informer.add_index("odd", function)
+        async with running_informer(informer):
+            assert informer.health.rejected == ("default/a",)
+            with pytest.raises(IndexFailed, match=f"'odd' raised at pods default/a: {text}"):
+                informer.lister.index("odd", later.lister["default/a"])
 
 
 async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
