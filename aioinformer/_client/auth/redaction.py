@@ -12,7 +12,9 @@ from __future__ import annotations
 import html
 import json
 import re
+import sys
 import traceback
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Any, cast
@@ -41,6 +43,14 @@ SCHEME_HEADERS = frozenset({"authorization", "proxy-authorization"})
 WHOLE_WORD_LENGTH = 5
 """Maximum length of secrets that are hidden only as a separate word. To hide each ``1`` because of
 ``X-Debug: 1`` would make every message unreadable."""
+
+END_LENGTH = 6
+"""Characters of a secret by which it is looked up: a text is searched for all secrets at once."""
+
+_PLAIN = re.compile(r"[\w.~-]+", re.ASCII)
+"""Characters that are the same in all spellings."""
+
+_PLAIN_END = re.compile(rf"[\w.~-]{{{END_LENGTH}}}", re.ASCII)
 
 PROTECTED_REASONS = frozenset({"Expired", "Gone", "Timeout"})
 """Reasons that are never hidden, because the reflector chooses its next request by them."""
@@ -102,23 +112,55 @@ class Redactor:
     """A filter that hides the values of headers, in each spelling that a response may contain."""
 
     def __init__(self, headers: Iterable[tuple[str, str]]) -> None:
-        secrets = {secret for name, value in headers for secret in _header_secrets(name, value)}
-        found = {spelling for secret in secrets for spelling in _iter_spellings(secret)}
-        # The longest first, because one spelling may be a part of another.
-        self._spellings = sorted(found, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(_spelling_pattern, self._spellings)) or r"(?!)")
+        self._secrets = {
+            secret for name, value in headers for secret in _header_secrets(name, value)
+        }
+        self._by_end: dict[str, list[str]] = defaultdict(list)
+        """The secrets by ``END_LENGTH`` characters that each of their spellings contains, or by
+        those at the end of each spelling. More secrets begin alike than end alike."""
+        self._short: list[str] = []
+        """The secrets that have a spelling of fewer characters."""
+        for secret in self._secrets:
+            if found := _PLAIN_END.search(secret[::-1]):
+                self._by_end[found[0][::-1]].append(secret)
+                continue
+            ends = {each[-END_LENGTH:] for each in _iter_spellings(secret)}
+            for end in ends:
+                self._by_end[end].append(secret)
+            if min(map(len, ends)) < END_LENGTH:
+                self._short.append(secret)
 
     def redact_complete(self, text: str) -> str:
-        return self._pattern.sub(REDACTED, text)
+        ends = {text[start : start + END_LENGTH] for start in range(len(text) - END_LENGTH + 1)}
+        likely = [secret for end in ends & self._by_end.keys() for secret in self._by_end[end]]
+        found = {
+            spelling
+            for secret in (*self._short, *likely)
+            for spelling in _iter_spellings(secret, len(text))
+            if spelling in text
+        }
+        if not found:
+            return text
+        # The longest first, because one spelling may be a part of another.
+        ordered = sorted(found, key=len, reverse=True)
+        return re.sub("|".join(map(_spelling_pattern, ordered)), REDACTED, text)
 
     def redact_prefix(self, text: str) -> str:
         """Return a text without the secrets that was cut off, perhaps in the middle of a secret."""
         redacted = self.redact_complete(text).rstrip("\ufffd")  # the rest of a cut character
-        longest = min(len(redacted), len(self._spellings[0]) if self._spellings else 0)
-        for size in range(longest, 0, -1):
-            if any(each.startswith(redacted[-size:]) for each in self._spellings):
-                return redacted[:-size]
-        return redacted
+        size = cut = len(redacted)
+        short = tuple(redacted[start:] for start in range(max(0, size - END_LENGTH + 1), size))
+        places: dict[str, list[int]] = defaultdict(list)
+        for start in range(size - END_LENGTH + 1):
+            places[redacted[start : start + END_LENGTH]].append(start)
+        for secret in self._secrets:
+            for spelling in _iter_spellings(secret, size):
+                if spelling.startswith(short):
+                    cut = min(cut, *(size - len(e) for e in short if spelling.startswith(e)))
+                for start in places.get(spelling[:END_LENGTH], ()):
+                    if start < cut and spelling.startswith(redacted[start:]):
+                        cut = start
+        return redacted[:cut]
 
     def redact(self, text: str) -> str:
         """Return a text without the secrets; it was cut if it ends with ``TRUNCATION_MARK``."""
@@ -172,7 +214,7 @@ class Redactor:
         }
 
     def __repr__(self) -> str:
-        return f"<Redactor of {quantity(len(self._spellings), 'spelling')}>"
+        return f"<Redactor of {quantity(len(self._secrets), 'secret')}>"
 
 
 def _header_secrets(name: str, value: str) -> Iterator[str]:
@@ -188,9 +230,18 @@ def _header_secrets(name: str, value: str) -> Iterator[str]:
         yield word
 
 
-def _iter_spellings(secret: str) -> Iterator[str]:
-    """Yield a secret as it is, and as JSON (Python's and Go's), HTML and URLs spell it."""
-    yield " ".join(secret.split())  # the spelling in a text that was put on one line
+def _iter_spellings(secret: str, limit: int = sys.maxsize) -> Iterator[str]:
+    """Yield a secret as it is, and as JSON (Python's and Go's), HTML and URLs spell it.
+
+    Of longer spellings at least the first ``limit`` characters are yielded.
+    """
+    # The spelling in a text that was put on one line: of so many words that they are long enough.
+    joined = " ".join(secret.split(maxsplit=min(limit, len(secret))))
+    yield joined
+    secret = secret[: limit + 1]
+    if _PLAIN.fullmatch(secret):
+        yield secret
+        return
     quoted = json.dumps(secret)[1:-1]
     plain = json.dumps(secret, ensure_ascii=False)[1:-1]
     yield from (secret, quoted, plain, html.escape(secret), quote(secret, safe=""))

@@ -14,7 +14,7 @@ import asyncio
 import datetime as dt
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
@@ -33,7 +33,7 @@ from aioinformer._client.http.hints import (
     requires_tls,
 )
 from aioinformer._client.http.request import ApiRequest
-from aioinformer._client.http.secret_errors import redact_secret_values
+from aioinformer._client.http.secret_errors import redact_secret_values, run_redaction
 from aioinformer._core.codec.status_decoder import decode_status, one_line
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
@@ -63,11 +63,15 @@ def is_html(response: aiohttp.ClientResponse) -> bool:
 
 
 async def map_error_response(
-    response: aiohttp.ClientResponse, *, request: ApiRequest, redactor: Redactor, origin: str = ""
+    response: aiohttp.ClientResponse,
+    *,
+    request: ApiRequest,
+    make_redactor: Callable[[], Redactor],
+    origin: str = "",
 ) -> FetchError:
     """Return the error for a response that is not a success, or is a page for people.
 
-    The body must be unread. ``redactor`` hides the secrets of the request, whose headers some
+    The body must be unread. The redactor hides the secrets of the request, whose headers some
     debugging proxies send back. ``origin`` is the file and context of the credentials, if any.
     """
     target, phase = f"{request.method} {response.url.with_query(None)}", request.phase
@@ -81,7 +85,7 @@ async def map_error_response(
         return ProtocolError(
             f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text, phase=phase
         )
-    status = await _read_status(response, redactor)
+    status = await _read_status(response, request, make_redactor)
     if requires_tls(status):
         text = f"{host}: the server answers in TLS only: should its URL begin with https://?"
         return ConnectionFailed(f"{text}{_origin_suffix(origin)}", phase=phase)
@@ -93,16 +97,22 @@ async def map_error_response(
     return server_error(status, phase=phase, target=target, advice=hint)
 
 
-async def _read_status(response: aiohttp.ClientResponse, redactor: Redactor) -> Status:
+async def _read_status(
+    response: aiohttp.ClientResponse, request: ApiRequest, make_redactor: Callable[[], Redactor]
+) -> Status:
     body, complete = await read_error_body(response.content)
-    return build_status(
-        response.status,
-        response.headers,
-        body,
-        path=response.url.path,
-        redactor=redactor,
-        complete=complete,
-    )
+
+    def build() -> Status:
+        return build_status(
+            response.status,
+            response.headers,
+            body,
+            path=response.url.path,
+            redactor=make_redactor(),
+            complete=complete,
+        )
+
+    return await run_redaction(request, build)
 
 
 def _hint_for_error(status: Status, path: str, request: ApiRequest) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from multidict import CIMultiDictProxy
@@ -89,22 +89,29 @@ MAX_REMEMBERED = 500
 """The number of logged texts that are remembered. Some texts name the object."""
 
 
+def read_warnings(
+    headers: CIMultiDictProxy[str], make_redactor: Callable[[], Redactor], path: str = ""
+) -> list[str]:
+    """Return the warnings in a response's headers. One about a Secret may quote it: redact it."""
+    redactor = make_redactor()
+    texts = [
+        one_line(redactor.redact_complete(re.sub(r"\\(.)", r"\1", found[1])))
+        for header in headers.getall("Warning", ())
+        for found in WARNING_HEADER.finditer(header)
+    ]
+    return [redact_secret_sentence(each) for each in texts] if is_secret_path(path) else texts
+
+
 class ServerWarnings:
     def __init__(self) -> None:
         self._logged: dict[str, None] = {}  # an ordered set: the oldest text is dropped first
 
-    def log(self, headers: CIMultiDictProxy[str], redactor: Redactor, path: str = "") -> None:
-        """Log the warnings in a response's headers that were not logged before.
-
-        A warning about a Secret may quote it, and is redacted.
-        """
-        for header in headers.getall("Warning", ()):
-            for found in WARNING_HEADER.finditer(header):
-                text = one_line(redactor.redact_complete(re.sub(r"\\(.)", r"\1", found[1])))
-                text = redact_secret_sentence(text) if is_secret_path(path) else text
-                if text not in self._logged:
-                    self._remember(text)
-                    log.warning("the server warns: %s", text)
+    def log(self, texts: Iterable[str]) -> None:
+        """Log the warnings that were not logged before."""
+        for text in texts:
+            if text not in self._logged:
+                self._remember(text)
+                log.warning("the server warns: %s", text)
 
     def _remember(self, text: str) -> None:
         if len(self._logged) >= MAX_REMEMBERED:

@@ -8,17 +8,22 @@ object (``KNOWN_SENTENCES``); of others, at most the beginning and the names of 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
+from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer.errors import ServerError, Status, server_error
+
+T = TypeVar("T")
 
 SECRET_PATH = re.compile(r"/api/v1(?:/watch)?(?:/namespaces/[^/]+)?/secrets(?:/|$)")
 """The part of a path by which a request is one for Secrets. A proxy may have a prefix before it."""
@@ -227,6 +232,23 @@ NON_SECRET_FIELDS = frozenset(
     {"apiVersion", "kind", "type", "metadata", "op", "path", "from", "immutable"}
 )
 """Fields of a Secret, or of an operation of a JSON patch, that hold no secret."""
+
+
+MAX_BYTES_ON_LOOP = 32 * 1024
+"""Bytes of a write whose values are searched for on the event loop, in some milliseconds."""
+
+
+async def run_redaction(request: ApiRequest, redact: Callable[[], T]) -> T:
+    """Call ``redact``, which hides the values of the request; for a large Secret in a thread."""
+    if len(request.body) <= MAX_BYTES_ON_LOOP or not is_secret_path(request.path):
+        return redact()
+    redaction = asyncio.ensure_future(run_in_thread(redact))
+    try:
+        return await asyncio.shield(redaction)
+    finally:  # also after a cancellation: what is not redacted must not be seen
+        while not redaction.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([redaction])
 
 
 def secret_values(request: ApiRequest) -> Iterator[tuple[str, str]]:

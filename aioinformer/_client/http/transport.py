@@ -17,6 +17,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 
 import aiohttp
 from multidict import CIMultiDict
@@ -33,10 +34,10 @@ from aioinformer._client.http.error_mapping import (
     map_response_error,
 )
 from aioinformer._client.http.error_responses import is_html, map_error_response
-from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers
+from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers, read_warnings
 from aioinformer._client.http.request import ApiRequest, Timeouts
 from aioinformer._client.http.resolver import Resolver, opened_addresses
-from aioinformer._client.http.secret_errors import redact_secret_error, secret_values
+from aioinformer._client.http.secret_errors import redact_secret_error, run_redaction, secret_values
 from aioinformer._client.http.sessions import Sessions
 from aioinformer._client.http.user_agent import default_user_agent
 from aioinformer._core.objects.decode_errors import discard_input
@@ -230,8 +231,13 @@ class Transport:
         except FetchError as error:
             if isinstance(error, RequestTimedOut):
                 self._resolver.avoid(stream.opened)
-            self._make_redactor(stream.headers_sent, request).redact_error(error)
-            redact_secret_error(error, request.path)
+            found = error
+
+            def redact() -> None:
+                self._make_redactor(stream.headers_sent, request).redact_error(found)
+                redact_secret_error(found, request.path)
+
+            await run_redaction(request, redact)
             raise
         finally:
             self._open_streams.discard(stream)
@@ -276,16 +282,17 @@ class Transport:
         stream = ResponseStream(response, request, sessions, opened)
         if response.status != 401:
             self._authenticator.record_success()
+        make_redactor = partial(self._make_redactor, stream.headers_sent, request)
         if "Warning" in response.headers:
-            redactor = self._make_redactor(stream.headers_sent, request)
-            self._server_warnings.log(response.headers, redactor, request.path)
+            read = partial(read_warnings, response.headers, make_redactor, request.path)
+            self._server_warnings.log(await run_redaction(request, read))
         if request.is_success(response.status) and not is_html(response):
             return stream
         try:
             raise await map_error_response(
                 response,
                 request=request,
-                redactor=self._make_redactor(stream.headers_sent, request),
+                make_redactor=make_redactor,
                 origin=self._credentials.origin,
             )
         finally:
@@ -374,15 +381,19 @@ class Transport:
                 )
         except (*REQUEST_EXCEPTIONS, SendFailed) as caught:
             error = caught.error if isinstance(caught, SendFailed) else caught
-            raise map_request_error(
-                error,
-                url,
-                request,
-                redactor=self._make_redactor(headers, request),
-                proxy=proxy,
-                origin=self._credentials.origin,
-                has_answered=self._has_answered,
-            ) from error
+
+            def map_error() -> FetchError:
+                return map_request_error(
+                    error,
+                    url,
+                    request,
+                    redactor=self._make_redactor(headers, request),
+                    proxy=proxy,
+                    origin=self._credentials.origin,
+                    has_answered=self._has_answered,
+                )
+
+            raise await run_redaction(request, map_error) from error
 
     def _build_headers(self, request: ApiRequest, url: URL, authorization: str) -> CIMultiDict[str]:
         own = current_headers(self._headers)

@@ -47,7 +47,8 @@ class CacheFile:
 
         Args:
             path: the path of the file. Its directory must exist and be on a local disk: SQLite's
-                locks and write-ahead log don't work on network file systems.
+                locks and write-ahead log don't work on network file systems. A link, or a file
+                that belongs to another user, is not used; let no other user write in the directory.
             interval: seconds between two writes. A change that is repeated within them is written
                 once.
             allow_secrets: True to store Secrets, too, with their contents. By default an informer

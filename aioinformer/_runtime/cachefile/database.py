@@ -14,7 +14,7 @@ import stat
 import time
 import zlib
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,9 @@ LOG_PAGES = 2000
 
 CACHE_KIB = 8000
 """KiB of pages that are kept in memory."""
+
+SIDE_FILES = ("-journal", "-wal", "-shm")
+"""What SQLite appends to the name of a file for the files that it opens beside it."""
 
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -90,7 +93,7 @@ class Database:
         self.path = path
         self._cluster = cluster
         with self._explained():
-            self._check_owner()
+            self._claim_files()
             self._connection = sqlite3.connect(
                 path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -100,24 +103,33 @@ class Database:
             except BaseException:
                 self._connection.close()
                 raise
+            finally:
+                self._remove_empty_journal()
 
-    def _check_owner(self) -> None:
-        """Create the file for this user alone, or check that it is a file of this user's."""
-        # An existing file is not opened here: closing a file ends all POSIX locks of the process on
-        # it, also those of SQLite.
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-            os.close(os.open(self.path, flags, 0o600))
-        except FileExistsError:
-            status = self.path.stat()
-            if not stat.S_ISREG(status.st_mode):
-                raise CacheFileProblem(f"{self.path} is no regular file") from None
-            if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+    def _claim_files(self) -> None:
+        """Create the file, and those that SQLite opens beside it, or check that they are this
+        user's alone.
+
+        SQLite trusts what it finds under these names. In a folder such as ``/tmp``, where a user
+        can remove only the own files, no other user can take a name that is claimed.
+        """
+        mode = _claim(self.path).st_mode
+        if mode & 0o077:
+            self.path.chmod(0o600)
+            mode = self.path.lstat().st_mode  # some file systems have one mode for all files
+        for suffix in SIDE_FILES:
+            path = self._beside(suffix)
+            # SQLite opens no shared memory in the exclusive mode; its file is only checked.
+            if suffix == "-shm" and not os.path.lexists(path):
+                continue
+            if (found := stat.S_IMODE(_claim(path).st_mode)) != stat.S_IMODE(mode):
                 raise CacheFileProblem(
-                    f"{self.path} belongs to another user (uid {status.st_uid}); name another file"
-                ) from None
-            if status.st_mode & 0o077:
-                self.path.chmod(0o600)
+                    f"{path} has the mode {found:04o}, so that other users may have read or "
+                    "written it; remove it"
+                )
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(f"{self.path.name}{suffix}")
 
     def _prepare(self) -> None:
         execute = self._connection.execute
@@ -130,6 +142,7 @@ class Database:
         version = execute("PRAGMA user_version").fetchone()[0]
         tables = execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         execute("COMMIT")
+        self._claim_files()  # SQLite removes a log that it finds beside an empty file
         if not tables and not application:
             self._use_log()
             self._create()
@@ -146,6 +159,12 @@ class Database:
             self._use_log()
             self._check_cluster()
             self._complete_identity()
+
+    def _remove_empty_journal(self) -> None:
+        """Remove the claimed journal: a write-ahead log takes its place."""
+        with suppress(FileNotFoundError):
+            if not (journal := self._beside("-journal")).lstat().st_size:
+                journal.unlink()
 
     def _use_log(self) -> None:
         """Use a write-ahead log. That changes the file, which must not be a foreign one."""
@@ -304,6 +323,30 @@ class Database:
 
     def __repr__(self) -> str:
         return f"<Database {self.path}>"
+
+
+def _claim(path: Path) -> os.stat_result:
+    """Create a file for this user alone, or check that it is a file of this user's, and no link."""
+    # An existing file is not opened: closing a file ends all POSIX locks of the process on it, also
+    # those of SQLite.
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        os.close(os.open(path, flags, 0o600))
+    except FileExistsError:
+        pass
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+        raise CacheFileProblem(f"{path} is {kind}; name a file of this program's own")
+    if status.st_nlink > 1:
+        raise CacheFileProblem(
+            f"{path} is a link to a file that has another name, too; name another file"
+        )
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        raise CacheFileProblem(
+            f"{path} belongs to another user (uid {status.st_uid}); name another file"
+        )
+    return status
 
 
 def _checksum(values: Sequence[float | str]) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -55,6 +56,58 @@ def test_a_value_is_hidden_in_every_spelling(spell: Callable[[str], str]) -> Non
     secret = 'a"b<c>&/é+\\=x'
 
     assert Redactor([("X-Api-Key", secret)]).redact_complete(spell(secret)) == REDACTED
+
+
+class EverySpelling:
+    """The redaction by one regular expression of every spelling, which takes seconds for many."""
+
+    def __init__(self, values: list[str]) -> None:
+        found = {each for value in values for each in self.spell(value)}
+        self.spellings = sorted(found, key=len, reverse=True)
+        patterns = [
+            re.escape(each) if len(each) > 5 else rf"(?<!\w){re.escape(each)}(?!\w)"
+            for each in self.spellings
+        ]
+        self.pattern = re.compile("|".join(patterns))
+
+    def spell(self, value: str) -> Iterator[str]:
+        word = value.strip().rpartition(" ")[2]
+        for each in (value.strip(), word if len(word) > 5 else value.strip()):
+            plain = json.dumps(each, ensure_ascii=False)[1:-1]
+            yield from (" ".join(each.split()), each, plain)
+            yield from (as_json(each), as_url(each), html.escape(each))
+            for sign in "<>&":
+                plain = plain.replace(sign, f"\\u{ord(sign):04x}")
+            yield plain
+
+    def redact_complete(self, text: str) -> str:
+        return self.pattern.sub(REDACTED, text)
+
+    def redact_prefix(self, text: str) -> str:
+        redacted = self.redact_complete(text).rstrip("\ufffd")
+        for start in range(len(redacted)):
+            if any(each.startswith(redacted[start:]) for each in self.spellings):
+                return redacted[:start]
+        return redacted
+
+
+words = st.one_of(
+    st.text('ab1-"<&\\\n\t é中%/+ 😀', min_size=1, max_size=12),
+    st.text("ab1", min_size=5, max_size=9),
+).filter(str.strip)
+
+
+@given(st.lists(words, min_size=1, max_size=5), st.data())
+def test_the_search_hides_what_a_regular_expression_of_every_spelling_hides(
+    values: list[str], data: st.DataObject
+) -> None:
+    reference, redactor = EverySpelling(values), Redactor([("X", each) for each in values])
+    pieces = st.one_of(st.sampled_from(reference.spellings), words)
+    text = "".join(data.draw(st.lists(pieces, max_size=5)))
+    text = text[: data.draw(st.integers(0, len(text)))]
+
+    assert redactor.redact_complete(text) == reference.redact_complete(text)
+    assert redactor.redact_prefix(text) == reference.redact_prefix(text)
 
 
 def test_go_writes_some_signs_of_html_as_escapes() -> None:

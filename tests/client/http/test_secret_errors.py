@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
 import traceback
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,8 +18,9 @@ from aioinformer._client.auth.redaction import Redactor
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.secret_errors import redact_secret_values, secret_values
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer.errors import ServerError, Status
+from aioinformer.errors import FetchError, ServerError, Status
 from tests.client.servers import http_server
+from tests.cpu_time import short_turns
 
 POD = "/api/v1/namespaces/web/pods/web-0"
 SECRET = "/api/v1/namespaces/web/secrets/token"
@@ -211,3 +214,76 @@ async def test_an_error_that_repeats_a_secret_does_not_show_it(
             await secrets.create({"metadata": {"name": "token"}, "stringData": values})
     shown = "".join(traceback.format_exception(caught.value))
     assert "hunter2" not in f"{shown}{caught.value.status!r}{caplog.text}"
+
+
+VALUE = 'one "value" <with>\n{:024}'
+"""More than 30 bytes, some of which JSON and HTML spell in ways of their own."""
+
+LARGE_SECRETS: dict[str, dict[str, Any]] = {
+    "one value": {"stringData": {"a": VALUE.format(0) + "x" * 1_000_000}},
+    "one value of words": {"stringData": {"a": VALUE.format(0) + " ab" * 330_000}},
+    "plain values": {"stringData": {f"k{n}": f"value-{n:024}" for n in range(20_000)}},
+    "values with escapes": {"stringData": {f"k{n}": VALUE.format(n) for n in range(18_000)}},
+    "base64": {
+        "data": {
+            f"k{n}": base64.b64encode(VALUE.format(n).encode()).decode() for n in range(14_000)
+        }
+    },
+    "letters of no escape": {
+        "stringData": {f"k{n}": "é中" * 4 + chr(n + 256) for n in range(20_000)}
+    },
+}
+
+
+def echo_of(body: dict[str, Any]) -> str:
+    """Return text that repeats the first values of a Secret as JSON does, cut within one."""
+    return json.dumps(body["stringData" if "stringData" in body else "data"])[:900]
+
+
+async def answer_status(code: int, body: dict[str, Any]) -> web.Response:
+    echo = echo_of(body)
+    message = f'admission webhook "check.example.com" denied the request: {echo}{"x" * 999}'
+    causes = [{"reason": "FieldValueInvalid", "field": "data[a]", "message": echo}] * 30
+    status = {"kind": "Status", "code": code, "message": message, "details": {"causes": causes}}
+    return web.json_response(status, status=code)
+
+
+async def answer_warning(code: int, body: dict[str, Any]) -> web.Response:
+    stored = {"metadata": {"name": "token", "namespace": "web", "resourceVersion": "7"}}
+    return web.json_response(stored, headers={"Warning": f"299 - {json.dumps(echo_of(body))}"})
+
+
+@pytest.mark.parametrize("secret", LARGE_SECRETS.values(), ids=LARGE_SECRETS)
+@pytest.mark.parametrize("code", [200, 409, 422, 500, 0, -1])
+async def test_an_error_of_a_large_secret_leaves_the_loop_to_other_tasks(
+    code: int, secret: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """200 is a success with a warning, 0 a response that breaks off, -1 no response."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        while await request.content.readany():
+            pass
+        if code > 0:
+            return await (answer_warning if code == 200 else answer_status)(code, secret)
+        response = web.StreamResponse(headers={"Content-Length": "99"})
+        if code == 0:
+            await response.prepare(request)
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async with http_server(answer) as server, Client(server) as client:
+        secrets = client.api(find_built_in("secrets"), namespace="web")
+        with suppress(FetchError):
+            await secrets.create({"metadata": {"name": "small"}})
+        async with short_turns(0.02):
+            try:
+                await secrets.create({"metadata": {"name": "token"}, **secret})
+            except FetchError as error:
+                shown = "".join(traceback.format_exception(error))
+            else:
+                shown = caplog.text
+            await asyncio.sleep(0)  # the turn ends here that has received the error
+    assert shown
+    assert VALUE[:12] not in shown
+    assert "value-00" not in shown

@@ -119,4 +119,5 @@ def crash_file(random: Random, path: Path, crashed: Path, *, cut: bool | None = 
     kept = log.read_bytes() if log.exists() else b""
     cut = random.random() < 0.5 if cut is None else cut
     crashed_log = crashed.with_name(f"{crashed.name}-wal")
+    crashed_log.touch(0o600)
     crashed_log.write_bytes(kept[: random.randrange(len(kept) + 1)] if cut else kept)

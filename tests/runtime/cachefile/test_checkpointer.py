@@ -45,6 +45,10 @@ def make_readable_by_all(path: Path) -> None:
     path.touch(0o644)
 
 
+def link_to_nothing(path: Path) -> None:
+    path.symlink_to(path.with_name("target"))
+
+
 def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -84,6 +88,19 @@ async def test_only_this_user_can_read_the_file(path: Path) -> None:
     async with running(cluster_with_pods("a"), path):
         await until(lambda: size(path))
         assert modes(path) == {0o600}
+
+
+@pytest.mark.parametrize("suffix", ["", "-journal", "-wal", "-shm"])
+async def test_a_planted_file_is_shown_in_health_and_the_informer_goes_on_without_it(
+    path: Path, suffix: str
+) -> None:
+    planted = Path(f"{path}{suffix}")
+    link_to_nothing(planted)
+    async with running(cluster_with_pods("a"), path) as program:
+        assert program.pods.health.cache_problem == (
+            f"{planted} is a link; name a file of this program's own"
+        )
+        assert names(program.pods.lister.list()) == ["a"]
 
 
 async def test_a_restored_state_is_unsynced_until_the_server_has_confirmed_it(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -124,6 +127,91 @@ def test_a_file_that_can_t_be_used_is_reported_with_the_reason_and_not_changed(
         open_database(path)
     assert str(path) in str(raised.value)
     assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def of_another_user(path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root can give a file to another user")
+    path.touch(0o600)
+    os.chown(path, 4321, 4321)
+
+
+def readable_by_others(path: Path) -> None:
+    path.touch()
+    path.chmod(0o640)
+
+
+def a_link(path: Path) -> None:
+    (target := path.parent.with_name("target")).touch(0o644)
+    path.symlink_to(target)
+
+
+def a_link_to_nothing(path: Path) -> None:
+    path.symlink_to(path.parent.with_name("target"))
+
+
+def a_hard_link(path: Path) -> None:
+    (target := path.parent.with_name("target")).touch(0o600)
+    path.hardlink_to(target)
+
+
+def describe(path: Path) -> tuple[int, int] | None:
+    return (path.stat().st_size, path.stat().st_mode) if path.exists() else None
+
+
+@pytest.mark.parametrize("existing", [False, True], ids=["new", "existing"])
+@pytest.mark.parametrize("suffix", ["", "-journal", "-wal", "-shm"])
+@pytest.mark.parametrize(
+    ("plant", "text"),
+    [
+        (of_another_user, "belongs to another user (uid 4321)"),
+        (readable_by_others, "has the mode 0640"),
+        (a_link, "is a link"),
+        (a_link_to_nothing, "is a link"),
+        (a_hard_link, "is a link"),
+        (a_directory, "is no regular file"),
+    ],
+)
+def test_a_file_that_another_user_may_have_planted_is_refused(
+    tmp_path: Path, suffix: str, plant: Callable[[Path], None], text: str, existing: bool
+) -> None:
+    path = tmp_path / "files" / "cache.db"
+    planted = Path(f"{path}{suffix}")
+    path.parent.mkdir()
+    if existing:
+        open_database(path).close()
+        planted.unlink(missing_ok=True)
+    plant(planted)
+    before = describe(tmp_path / "target")
+    if plant is readable_by_others and not suffix:
+        open_database(path).close()
+        assert path.stat().st_mode & 0o777 == 0o600
+        return
+    with pytest.raises(CacheFileProblem, match=re.escape(text)) as raised:
+        open_database(path)
+    assert str(planted) in str(raised.value)
+    assert describe(tmp_path / "target") == before, "the target of a link is not touched"
+
+
+def test_no_name_that_sqlite_opens_is_free_for_another_user_s_file_while_sqlite_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cache.db"
+    connect, found = sqlite3.connect, list[set[str]]()
+
+    def spy(*args: Any, **options: Any) -> sqlite3.Connection:
+        found.append({each.name for each in tmp_path.iterdir()})
+        return connect(*args, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", spy)
+    for _ in ("new", "existing"):
+        database = open_database(path)
+        assert found.pop() == {"cache.db", "cache.db-journal", "cache.db-wal"}
+        write(database, "1", {(a := pod("a", rv="1")).key: a})
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["cache.db", "cache.db-wal"]
+        assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
+        database.close()
+        assert [each.name for each in tmp_path.iterdir()] == ["cache.db"]
 
 
 def test_the_error_for_a_server_without_an_identity_differs_from_that_for_another_cluster(
@@ -314,6 +402,7 @@ def test_after_simulated_crashes_the_file_is_a_past_state(
             shutil.copyfile(path, crashed)
             kept = log.read_bytes()
             cut = random.random() < 0.7
+            crashed_log.touch(0o600)
             crashed_log.write_bytes(kept[: random.randrange(len(kept) + 1)] if cut else kept)
             restored = open_database(crashed)
             found_version, found = read(restored)
