@@ -110,6 +110,13 @@ def forbidden(
     return server_error(Status(403, "Forbidden", message, _details(resource, name)))
 
 
+def forbidden_grant(resource: Resource, name: str, reason: str) -> ServerError:
+    """Return the error for a role or a binding that gives more rights than its writer has."""
+    shown = f' "{name}"' if name else ""
+    message = f"{resource}{shown} is forbidden: {reason}"
+    return server_error(Status(403, "Forbidden", message, _details(resource, name)))
+
+
 def forbidden_path(verb: str, path: str, user: str = ANONYMOUS) -> ServerError:
     message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
     return server_error(Status(403, "Forbidden", message))
