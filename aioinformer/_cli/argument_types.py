@@ -81,6 +81,10 @@ def feature_values(text: str) -> tuple[tuple[str, int | bool], ...]:
     return tuple(found.items())
 
 
+def host_names(text: str) -> tuple[str, ...]:
+    return tuple(name for each in text.split(",") if (name := each.strip()))
+
+
 def nonempty_text(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")

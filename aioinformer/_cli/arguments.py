@@ -14,6 +14,7 @@ from typing import Any, NoReturn, cast, get_args
 from aioinformer._cli.argument_types import (
     duration_seconds,
     feature_values,
+    host_names,
     nonempty_text,
     nonnegative_count,
     nonnegative_seconds,
@@ -102,6 +103,8 @@ def _serve_options(parsed: argparse.Namespace) -> ServeCommandOptions:
         kubeconfig=parsed.kubeconfig,
         load=tuple(parsed.load),
         features=parsed.features,
+        token=parsed.token,
+        accept_hosts=parsed.accept_hosts,
         verbose=parsed.verbose,
     )
 
@@ -326,6 +329,18 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         default=(),
         metavar="NAME=VALUE,...",
         help="the imitated server: minor=36, watch_list=true, sharding=false",
+    )
+    serve.add_argument(
+        "--token",
+        action="store_true",
+        help="require a random token, which the kubeconfig holds (kubectl sends none over http)",
+    )
+    serve.add_argument(
+        "--accept-hosts",
+        type=host_names,
+        default=(),
+        metavar="NAME,...",
+        help="hosts besides localhost in URLs of the server, and of web pages that use it",
     )
 
 

@@ -37,8 +37,9 @@ examples:
 
 The server prints its kubeconfig. With it run kubectl, aioinformer watch, the
 examples or your program. The status of a changed Deployment reports a rollout.
-Everything is in memory and ends with the server. There is no authentication;
-the server listens on 127.0.0.1 alone.
+Everything is in memory and ends with the server. It listens on 127.0.0.1 alone,
+and refuses requests of web pages of other hosts. Every program and user of this
+machine may read and write, unless --token is given.
 """
 
 WATCH_EXAMPLES = """\

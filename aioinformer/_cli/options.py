@@ -43,6 +43,10 @@ class ServeCommandOptions:
     """Files of manifests, and folders with such files."""
     features: tuple[tuple[str, int | bool], ...] = ()
     """The fields of ``Features`` that are given, with their values."""
+    token: bool = False
+    """True to require a random token, which the kubeconfig alone holds."""
+    accept_hosts: tuple[str, ...] = ()
+    """Names by which clients reach the server, besides those of the loopback."""
     verbose: bool = False
 
 

@@ -7,11 +7,15 @@
 
 A replica that waits for the lease is ready: in a rolling update, the old replica ends when the new
 one is ready. Each probe answers with JSON: ``ok``, ``wrong`` (the reasons by name) and ``health``.
+
+Any ``Host`` is answered: a kubelet sends the pod's IP or a header of the probe, Prometheus an IP or
+the name of a Service. A request of a web page of another site is refused by its ``Origin``, which
+only browsers send.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol, runtime_checkable
 
@@ -27,6 +31,19 @@ SHUTDOWN_TIMEOUT = 1.0
 """Seconds for requests under way when the operator ends. A scrape takes milliseconds."""
 
 UNREADY_STATES = ("new", "starting", "failed", "stopped")
+
+
+@web.middleware
+async def _refuse_foreign_pages(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    origin = request.headers.get("Origin")
+    if origin is None or origin.partition("://")[2] == request.headers.get("Host"):
+        return await handler(request)
+    return web.Response(
+        status=403,
+        text="this operator answers no web page of another site: request it without `Origin`\n",
+    )
 
 
 @runtime_checkable
@@ -56,7 +73,7 @@ class ProbeServer:
         """Listen while the block runs, and give the port. Raises ``UsageError`` if it can't be
         opened.
         """
-        app = web.Application()
+        app = web.Application(middlewares=[_refuse_foreign_pages])
         for path, respond in (
             ("/healthz", self._live),
             ("/livez", self._live),

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from secrets import randbits
+from secrets import randbits, token_urlsafe
 from typing import Any
 
 from aioinformer._cli.options import ServeCommandOptions
@@ -42,8 +42,8 @@ async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
     """Serve until the task is cancelled.
 
     Raises:
-        UsageError: the port is taken, a manifest can't be created, a feature is unknown, or the
-            kubeconfig can't be written.
+        UsageError: the port is taken, a manifest can't be created, a feature is unknown, an
+            accepted host is none, or the kubeconfig can't be written.
     """
     cluster = Cluster(
         seed=randbits(32),  # another cluster than before: cache files distinguish clusters by uids
@@ -57,7 +57,7 @@ async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
     # In a thread: large files take seconds, in which Ctrl-C shall end the command.
     loaded = await asyncio.to_thread(load_manifests, cluster, *options.load)
     workload = await _populate(cluster, options)
-    server = ApiServer(cluster, port=options.port)
+    server = _make_server(cluster, options)
     try:
         await server.start()
     except OSError as error:
@@ -86,6 +86,15 @@ def make_features(given: tuple[tuple[str, int | bool], ...]) -> Features:
             wanted = "true or false" if isinstance(known[name], bool) else "a number"
             raise UsageError(f"--features: {name} must be {wanted}, not {str(value).lower()}")
     return replace(defaults, **dict[str, Any](given))
+
+
+def _make_server(cluster: Cluster, options: ServeCommandOptions) -> ApiServer:
+    token = token_urlsafe() if options.token else None
+    hosts = options.accept_hosts
+    try:
+        return ApiServer(cluster, port=options.port, token=token, accept_hosts=hosts)
+    except ValueError as error:
+        raise UsageError(str(error).replace("accept_hosts", "--accept-hosts", 1)) from error
 
 
 async def _populate(cluster: Cluster, options: ServeCommandOptions) -> PodWorkload | None:
@@ -159,13 +168,16 @@ def _describe(
             f"about {quantity(options.objects, 'pod')}, "
             f"{options.rate:g} change{'s' * (options.rate != 1)} a second"
         )
+    kubectl = "  kubectl get pods -A --watch\n"
+    if options.token:
+        kubectl = "\nkubectl gets 401 from this server: it sends no token over http\n"
     return (
         f"serving at {server.url} ({'; '.join(contents)})\n"
         "\n"
         "in another terminal:\n"
         f"  export KUBECONFIG={kubeconfig}\n"
         "  aioinformer watch pods -A\n"
-        "  kubectl get pods -A --watch\n"
+        f"{kubectl}"
         "\n"
         "everything is in memory; Ctrl-C ends the server\n"
     )

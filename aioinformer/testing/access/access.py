@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias
 
 from aioinformer.testing.access.tokens import ServiceAccountClaims, read_token
 from aioinformer.testing.access.users import (
+    AUTHENTICATED,
     MASTERS,
     UNAUTHENTICATED,
     PolicyRule,
@@ -104,18 +105,25 @@ class Access:
             return self._make_account_user(account)
         if self.admin_token is not None or (shown and self.authorization == "RBAC"):
             raise statuses.unauthorized()
-        return self._make_anonymous()
+        return self.make_user(statuses.ANONYMOUS, (UNAUTHENTICATED,))
 
-    def _make_account_user(self, account: ServiceAccountClaims) -> User:
-        user = User(account.user_name, groups=service_account_groups(account.namespace))
-        user.unrestricted = self.authorization == "AlwaysAllow"
-        user.uid = account.uid
+    def make_user(self, name: str, groups: Iterable[str]) -> User:
+        """Return the user of this name, in these groups alone, with the rights of a request by it.
+
+        The rules are those of the user whom ``add_user`` gave this name.
+        """
+        known = self.find_user(name)
+        user = User(name)
+        user.groups = tuple(groups)
+        user.rules = known.rules if known is not None else []
+        is_free = self.authorization == "AlwaysAllow" and known is None
+        user.unrestricted = is_free or MASTERS in user.groups
         return user
 
-    def _make_anonymous(self) -> User:
-        user = User(statuses.ANONYMOUS)
-        user.groups = (UNAUTHENTICATED,)
-        user.unrestricted = self.authorization == "AlwaysAllow"
+    def _make_account_user(self, account: ServiceAccountClaims) -> User:
+        groups = (*service_account_groups(account.namespace), AUTHENTICATED)
+        user = self.make_user(account.user_name, groups)
+        user.uid = account.uid
         return user
 
     def __repr__(self) -> str:

@@ -176,13 +176,8 @@ def _constrained_groups(wanted: Impersonation) -> tuple[str, ...]:
 
 
 def _make_user(access: Access, wanted: Impersonation, groups: tuple[str, ...]) -> User:
-    known = access.find_user(wanted.name)
-    user = User(wanted.name)
-    user.rules = known.rules if known is not None else []
-    user.groups = _complete_groups(wanted, groups)
+    user = access.make_user(wanted.name, _complete_groups(wanted, groups))
     user.uid, user.extra = wanted.uid, wanted.extra
-    is_free = access.authorization == "AlwaysAllow" and known is None
-    user.unrestricted = is_free or MASTERS in user.groups
     return user
 
 

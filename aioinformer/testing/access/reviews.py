@@ -8,15 +8,15 @@ asks about other users with a SubjectAccessReview, and about tokens with a Token
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import Unauthorized
+from aioinformer.errors import ServerError, Unauthorized
 from aioinformer.testing.access.access import Access
-from aioinformer.testing.access.rights import bound_rules, is_allowed
-from aioinformer.testing.access.users import ALL, PolicyRule, RequestAttributes, User
+from aioinformer.testing.access.rights import bound_rules, is_allowed, own_rules
+from aioinformer.testing.access.users import ALL, RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
@@ -44,6 +44,7 @@ def answer_review(cluster: Cluster, access: Access, review: Review) -> JsonObjec
 
     Raises:
         BadRequest: the review asks about nothing, or about both a resource and a path.
+        Invalid: a review in a namespace asks about another one, or about a path.
     """
     resource = review.resource
     head: JsonObject = {"kind": resource.kind, "apiVersion": resource.api_version}
@@ -74,9 +75,24 @@ def _review_own_access(cluster: Cluster, access: Access, review: Review) -> Json
 
 def _review_access(cluster: Cluster, access: Access, review: Review) -> JsonObject:
     spec = review.spec
-    name = spec.get("user", "")
-    user = access.find_user(name) or User(name, groups=spec.get("groups") or ())
+    user = access.make_user(spec.get("user") or "", spec.get("groups") or ())
     return {"allowed": is_allowed(cluster, user, _read_attributes(cluster, review))}
+
+
+def _review_local_access(cluster: Cluster, access: Access, review: Review) -> JsonObject:
+    asked = (review.spec.get("resourceAttributes") or {}).get("namespace") or ""
+    if review.spec.get("nonResourceAttributes") is not None:
+        raise _invalid_review(review, "nonResourceAttributes", "disallowed on this kind of request")
+    if asked != review.namespace:
+        text = f'Invalid value: "{asked}": must match metadata.namespace'
+        raise _invalid_review(review, "resourceAttributes.namespace", text)
+    return _review_access(cluster, access, review)
+
+
+def _invalid_review(review: Review, field: str, text: str) -> ServerError:
+    cause = {"reason": "FieldValueInvalid", "message": text, "field": f"spec.{field}"}
+    resource = review.resource
+    return statuses.invalid_fields(resource.kind, "", [cause], group=resource.group)
 
 
 def _read_attributes(cluster: Cluster, review: Review) -> RequestAttributes:
@@ -93,7 +109,7 @@ def _read_attributes(cluster: Cluster, review: Review) -> RequestAttributes:
         verb=wanted.get("verb", ""),
         resource=_find_resource(cluster, wanted.get("group", ""), wanted.get("resource", "")),
         part=wanted.get("subresource", ""),
-        namespace=wanted.get("namespace", "") or review.namespace,
+        namespace=wanted.get("namespace", ""),
         name=wanted.get("name", ""),
     )
 
@@ -115,7 +131,7 @@ def _find_resource(cluster: Cluster, group: str, plural: str) -> Resource:
 def _review_own_rules(cluster: Cluster, access: Access, review: Review) -> JsonObject:
     namespace: str = review.spec.get("namespace") or ""
     user = review.user
-    rules = [*_own_rules(cluster, user, namespace)]
+    rules = [dict(rule) for rule in own_rules(cluster, user, namespace)]
     paths: list[JsonObject] = []
     if user.unrestricted:
         everything: JsonObject = {"verbs": [ALL], "apiGroups": [ALL], "resources": [ALL]}
@@ -125,25 +141,6 @@ def _review_own_rules(cluster: Cluster, access: Access, review: Review) -> JsonO
         target = paths if rule.get("nonResourceURLs") else rules
         target.append(dict(rule))
     return {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
-
-
-def _own_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[JsonObject]:
-    for rule in user.rules:
-        if rule.namespaces is None or namespace in rule.namespaces:
-            yield from (_to_rbac(cluster, rule, name) for name in rule.resources)
-
-
-def _to_rbac(cluster: Cluster, rule: PolicyRule, name: str) -> JsonObject:
-    plain, slash, part = name.partition("/")
-    found = [each.resource for each in cluster.served if plain.lower() in each.resource.names()]
-    groups = [ALL] if plain == ALL else [resource.group for resource in found[:1]]
-    plural = found[0].plural if found else plain
-    named = {"resourceNames": list(rule.names)} if rule.names else {}
-    return {
-        "verbs": list(rule.verbs),
-        "apiGroups": groups,
-        "resources": [f"{plural}{slash}{part}"],
-    } | named
 
 
 # -- users -------------------------------------------------------------------------------------
@@ -167,7 +164,7 @@ def _review_token(cluster: Cluster, access: Access, review: Review) -> JsonObjec
 _ANSWERS: Mapping[str, Callable[[Cluster, Access, Review], JsonObject]] = {
     "selfsubjectaccessreviews": _review_own_access,
     "subjectaccessreviews": _review_access,
-    "localsubjectaccessreviews": _review_access,
+    "localsubjectaccessreviews": _review_local_access,
     "selfsubjectrulesreviews": _review_own_rules,
     "selfsubjectreviews": _review_self,
     "tokenreviews": _review_token,

@@ -7,27 +7,52 @@ stored: no controller fills them in here. Source: kubernetes' RBAC authorizer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from aioinformer.errors import ServerError
-from aioinformer.testing.access.users import ALL, UNAUTHENTICATED, RequestAttributes, User
+from aioinformer.testing.access.users import (
+    ALL,
+    AUTHENTICATED,
+    UNAUTHENTICATED,
+    PolicyRule,
+    RequestAttributes,
+    User,
+)
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 
-_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
-"""The documents that are shown to everyone (``system:public-info-viewer``)."""
-_DISCOVERY_PATHS = (*_PUBLIC_PATHS, "/api", "/apis", "/openapi")
-"""The documents that are shown to every user with credentials (``system:discovery``)."""
-_SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectreviews", "selfsubjectrulesreviews")
-"""The reviews that each user with credentials may create (``system:basic-user``)."""
+Rule: TypeAlias = Mapping[str, Any]
+"""A rule of a Role, as JSON."""
+
+_PUBLIC_PATHS = ("/livez", "/readyz", "/healthz", "/version", "/version/")
+_DISCOVERY_PATHS = ("/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")
+_PUBLIC_INFO_VIEWER = {"verbs": ["get"], "nonResourceURLs": [*_PUBLIC_PATHS]}
+_DISCOVERY = {"verbs": ["get"], "nonResourceURLs": [*_PUBLIC_PATHS, *_DISCOVERY_PATHS]}
+_BASIC_USER = (
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    },
+    {
+        "verbs": ["create"],
+        "apiGroups": ["authentication.k8s.io"],
+        "resources": ["selfsubjectreviews"],
+    },
+)
+_DEFAULT_RULES: Mapping[str, Sequence[Rule]] = {
+    AUTHENTICATED: (_DISCOVERY, *_BASIC_USER),
+    UNAUTHENTICATED: (_PUBLIC_INFO_VIEWER,),
+}
+"""The rules that a new cluster binds to the groups of all requests."""
+ROLE_KINDS: Mapping[str, str] = {"Role": "roles", "ClusterRole": "clusterroles"}
+"""The kinds that a ``roleRef`` can have, and their resources."""
 _SERVICE_ACCOUNT = "system:serviceaccount"
 
 
 def is_allowed(cluster: Cluster, user: User, attributes: RequestAttributes) -> bool:
     if user.unrestricted or any(rule.allows(attributes) for rule in user.rules):
-        return True
-    if _is_public(user, attributes):
         return True
     rules = bound_rules(cluster, user, attributes.namespace)
     return any(_rule_allows(rule, attributes) for rule in rules)
@@ -52,26 +77,34 @@ def forbidden_error(user: User, attributes: RequestAttributes) -> ServerError:
     )
 
 
-def _is_public(user: User, attributes: RequestAttributes) -> bool:
-    known = UNAUTHENTICATED not in user.groups
-    if attributes.resource is None:
-        roots = _DISCOVERY_PATHS if known else _PUBLIC_PATHS
-        is_read = attributes.verb == "get"
-        return is_read and any(
-            attributes.path == root or _is_below(attributes.path, root) for root in roots
-        )
-    return known and attributes.verb == "create" and attributes.resource.plural in _SELF_REVIEWS
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path.startswith(f"{root}/")
-
-
 # -- RBAC objects ------------------------------------------------------------------------------
 
 
-def bound_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[Mapping[str, Any]]:
+def own_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[Rule]:
+    """Yield ``user.rules`` that count in a namespace, as rules of a Role."""
+    for rule in user.rules:
+        if rule.namespaces is None or namespace in rule.namespaces:
+            yield from (_to_rbac(cluster, rule, name) for name in rule.resources)
+
+
+def _to_rbac(cluster: Cluster, rule: PolicyRule, name: str) -> Rule:
+    plain, slash, part = name.partition("/")
+    found = [each.resource for each in cluster.served if plain.lower() in each.resource.names()]
+    groups = [ALL] if plain == ALL else [resource.group for resource in found[:1]]
+    plural = found[0].plural if found else plain
+    named = {"resourceNames": list(rule.names)} if rule.names else {}
+    return {
+        "verbs": list(rule.verbs),
+        "apiGroups": groups,
+        "resources": [f"{plural}{slash}{part}"],
+    } | named
+
+
+def bound_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[Rule]:
     """Yield the rules that bindings give to a user, in a namespace and everywhere."""
+    for group, rules in _DEFAULT_RULES.items():
+        if group in user.groups:
+            yield from rules
     for binding in cluster.objects("clusterrolebindings"):
         if _binds(binding, user):
             yield from _role_rules(cluster, binding, "")
@@ -99,17 +132,23 @@ def _is_subject(subject: Mapping[str, Any], binding: Mapping[str, Any], user: Us
             return False
 
 
-def _role_rules(
-    cluster: Cluster, binding: Mapping[str, Any], namespace: str
-) -> Iterable[Mapping[str, Any]]:
-    reference: Mapping[str, Any] = binding.get("roleRef") or {}
-    is_role = reference.get("kind") == "Role"
-    role = cluster.find_object(
-        "roles" if is_role else "clusterroles",
-        str(reference.get("name", "")),
-        namespace=namespace if is_role else None,
-    )
+def _role_rules(cluster: Cluster, binding: Mapping[str, Any], namespace: str) -> Iterable[Rule]:
+    role = find_role(cluster, binding.get("roleRef") or {}, namespace)
     return (role or {}).get("rules") or ()
+
+
+def find_role(
+    cluster: Cluster, reference: Mapping[str, Any], namespace: str
+) -> Mapping[str, Any] | None:
+    """Return the role of a ``roleRef`` of a binding in ``namespace``, which is empty for a
+    ClusterRoleBinding, or ``None``.
+    """
+    kind, name = reference.get("kind", ""), str(reference.get("name", ""))
+    if kind == "ClusterRole":
+        return cluster.find_object("clusterroles", name)
+    if kind == "Role" and namespace:
+        return cluster.find_object("roles", name, namespace=namespace)
+    return None
 
 
 def _rule_allows(rule: Mapping[str, Any], attributes: RequestAttributes) -> bool:
@@ -117,7 +156,7 @@ def _rule_allows(rule: Mapping[str, Any], attributes: RequestAttributes) -> bool
         return False
     resource = attributes.resource
     if resource is None:
-        return any(_matches_url(url, attributes.path) for url in rule.get("nonResourceURLs") or ())
+        return any(matches_url(url, attributes.path) for url in rule.get("nonResourceURLs") or ())
     names = rule.get("resourceNames") or ()
     return (
         _contains(rule, "apiGroups", resource.group)
@@ -136,5 +175,5 @@ def _contains_resource(resources: Iterable[str], plural: str, part: str) -> bool
     return not wanted.isdisjoint(resources)
 
 
-def _matches_url(url: str, path: str) -> bool:
-    return path.startswith(url[:-1]) if url.endswith(ALL) else path == url
+def matches_url(url: str, path: str) -> bool:
+    return path == url or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))

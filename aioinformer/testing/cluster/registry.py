@@ -66,6 +66,9 @@ class WriteOptions:
     """True to do everything but store the result."""
     check_creation: Callable[[], None] | None = None
     """Called before an update or an apply creates an object; raises if the user may not do so."""
+    check_change: Callable[[JsonObject | None, Mapping[str, Any]], None] | None = None
+    """Called with the stored body, ``None`` for an absent object, and the sent one; raises if the
+    user may not make this change."""
 
     @property
     def manager_name(self) -> str:
@@ -106,6 +109,7 @@ class Registry:
     ) -> StoredObject:
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
+            _check_change(options, None, body)
             defaults = self._make_defaults()
             new = validation.build_created(collection.encoding, body, defaults, namespace=namespace)
             if options.part == "main" and self._has_status(collection):
@@ -174,6 +178,7 @@ class Registry:
 
         Unlike a creation, such a write may have a resourceVersion, which the server drops.
         """
+        _check_change(options, None, body)
         metadata = {**body["metadata"]}
         validation.sent_version(metadata)
         metadata.pop("resourceVersion", None)
@@ -340,6 +345,7 @@ class Registry:
         """
         status = self._has_status(collection)
         part = options.part if status else "whole"
+        _check_change(options, stored.body, body)
         body, old = _prepare(collection, body), stored.body
         new = validation.build_replacement(collection.encoding, stored, body, part, status=status)
         _check(collection, new)
@@ -395,6 +401,11 @@ class Registry:
             self.storage.store(collection, old, None)
             return StoredObject(collection.encoding, new, old.version)
         return self.storage.store(collection, old, new)
+
+
+def _check_change(options: WriteOptions, old: JsonObject | None, new: Mapping[str, Any]) -> None:
+    if options.check_change is not None:
+        options.check_change(old, new)
 
 
 def _prepare(collection: Collection, body: JsonObject) -> JsonObject:

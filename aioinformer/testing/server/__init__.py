@@ -6,6 +6,7 @@ informer ──▶ source ──▶ queries, objects ──▶ Cluster (no socke
 server           the listening socket and its lifetime
 server_thread    the same in a thread, for synchronous tests
 handlers         the routes
+foreign_pages    refusal of requests that web pages send
 queries          query parameters of lists and watches
 object_requests  requests for objects as values, and their bodies
 field_validation  unknown and duplicate fields of sent objects

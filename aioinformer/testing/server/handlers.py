@@ -21,6 +21,7 @@ from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults, RequestVerb
 from aioinformer.testing.server import queries
 from aioinformer.testing.server.clock import Clock
+from aioinformer.testing.server.foreign_pages import find_refusal
 from aioinformer.testing.server.object_requests import ObjectRequest, ObjectResponse
 from aioinformer.testing.server.objects import (
     BODY_LIMIT,
@@ -58,21 +59,34 @@ _READ_METHODS = ("GET", "HEAD")
 class RequestRouter:
     """The entry of every request and the exit of every response."""
 
-    def __init__(self, cluster: Cluster, faults: Faults, clock: Clock, access: Access) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        faults: Faults,
+        clock: Clock,
+        access: Access,
+        accepted_hosts: frozenset[str],
+    ) -> None:
         self._cluster = cluster
         self._faults = faults
         self._clock = clock
         self._access = access
+        self._accepted_hosts = accepted_hosts
         self._non_resource_urls = _NonResourceUrls(cluster)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         served = self._cluster.served
         path = _find_path(request, served)
         verb = _request_verb(request, path)
-        with self._start_faults(verb, request, path) as faulted:
+        refusal = find_refusal(request.headers, self._accepted_hosts)
+        # No request of a foreign page counts for a fault.
+        faults = self._faults if refusal is None else Faults()
+        with _start_faults(faults, verb, request, path) as faulted:
             driver = RequestDriver(faulted, self._clock)
             try:
                 try:
+                    if refusal is not None:
+                        raise refusal
                     return await self._respond(request, driver, path, served)
                 except ServerError as error:
                     return await send_response(request, error_response(error), driver)
@@ -82,13 +96,6 @@ class RequestRouter:
             except Exception as error:  # noqa: BLE001 - of this server; logged and answered
                 _log.exception("%s %s: the embedded server failed", request.method, request.path)
                 return await _respond_to_failure(request, error, driver)
-
-    def _start_faults(
-        self, verb: RequestVerb, request: web.BaseRequest, path: ResourcePath | None
-    ) -> FaultedRequest:
-        if path is None:
-            return FaultedRequest(self._faults, verb, None, url_path=request.path)
-        return FaultedRequest(self._faults, verb, path.resource, path.namespace, name=path.name)
 
     async def _respond(
         self,
@@ -187,6 +194,14 @@ class RequestRouter:
         if method == "GET" and form == "metadata":
             return document_response(_partial_metadata(response))
         return Response(response.raw, response.status, warnings=response.warnings)
+
+
+def _start_faults(
+    faults: Faults, verb: RequestVerb, request: web.BaseRequest, path: ResourcePath | None
+) -> FaultedRequest:
+    if path is None:
+        return FaultedRequest(faults, verb, None, url_path=request.path)
+    return FaultedRequest(faults, verb, path.resource, path.namespace, name=path.name)
 
 
 async def _respond_to_failure(

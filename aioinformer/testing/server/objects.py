@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from aioinformer.testing.access.access import Access
+from aioinformer.testing.access.escalation import check_grant
 from aioinformer.testing.access.reviews import Review, answer_review
 from aioinformer.testing.access.rights import check_access
 from aioinformer.testing.access.users import RequestAttributes
@@ -37,6 +39,7 @@ from aioinformer.testing.wire.encoding import Encoding, JsonObject
 from aioinformer.testing.wire.served_resources import REVIEWS, STATUS
 from aioinformer.testing.wire.urls import MAIN, ResourcePath
 from aioinformer.testing.writes import validation
+from aioinformer.testing.writes.role_references import RBAC_GROUP
 
 _REVIEWS = frozenset(review.resource for review in REVIEWS)
 
@@ -122,7 +125,8 @@ def _create(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     request.check_query("CreateOptions")
     path, body = request.path, request.object_json()
     warnings = check_sent_fields(cluster, request, body)
-    created = cluster.registry.create(path.resource, body, path.namespace, request.write_options)
+    options = _checked_options(cluster, request)
+    created = cluster.registry.create(path.resource, body, path.namespace, options)
     return object_response(created, 201, warnings=warnings)
 
 
@@ -131,7 +135,7 @@ def _update(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path, body = request.path, validation.check_metadata(request.object_json())
     warnings = check_sent_fields(cluster, request, body)
     _check_name(path, body)
-    options = _with_creation_check(cluster, request)
+    options = _checked_options(cluster, request)
     updated, new = cluster.registry.update(path.resource, body, path.namespace, options)
     return object_response(updated, 201 if new else 200, warnings=warnings)
 
@@ -142,9 +146,8 @@ def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
         return _apply(cluster, request)
     path, patch = request.path, decode_patch(request)
     warnings = check_patched_fields(cluster, request, patch)
-    patched = cluster.registry.patch(
-        path.resource, path.name, patch, path.namespace, request.write_options
-    )
+    options = _checked_options(cluster, request)
+    patched = cluster.registry.patch(path.resource, path.name, patch, path.namespace, options)
     return object_response(patched, warnings=warnings)
 
 
@@ -162,19 +165,24 @@ def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     _check_name(path, config)
     reject_unknown_fields(cluster, request, config)
     force = request.query.get("force", "false").lower() not in ("false", "0")
-    options = _with_creation_check(cluster, request)
+    options = _checked_options(cluster, request)
     applied, new = cluster.registry.apply(resource, config, path.namespace, options, force=force)
     return object_response(applied, 201 if new else 200)
 
 
-def _with_creation_check(cluster: Cluster, request: ObjectRequest) -> WriteOptions:
-    """Add the right to create that an absent object needs (apiserver's ``withAuthorization``)."""
-
-    def check_creation() -> None:
-        if request.user is not None:
-            check_access(cluster, request.user, request_attributes("create", request.path))
-
-    return replace(request.write_options, check_creation=check_creation)
+def _checked_options(cluster: Cluster, request: ObjectRequest) -> WriteOptions:
+    """Return the options with the checks of the user's rights that depend on the objects."""
+    options, user, path = request.write_options, request.user, request.path
+    if user is None or user.unrestricted:
+        return options
+    grants = path.resource.group == RBAC_GROUP
+    return replace(
+        options,
+        check_creation=partial(check_access, cluster, user, request_attributes("create", path)),
+        check_change=partial(check_grant, cluster, user, request_attributes("update", path))
+        if grants
+        else None,
+    )
 
 
 def _check_name(path: ResourcePath, body: JsonObject) -> None:

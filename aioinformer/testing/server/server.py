@@ -13,7 +13,7 @@ import contextlib
 import datetime as dt
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +29,7 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.storage import Snapshot
 from aioinformer.testing.faults.faults import Faults
 from aioinformer.testing.server.clock import Clock, LoopClock
+from aioinformer.testing.server.foreign_pages import parse_accepted_hosts
 from aioinformer.testing.server.handlers import RequestRouter
 from aioinformer.testing.server.objects import BODY_LIMIT
 
@@ -129,6 +130,7 @@ class ApiServer:
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
         authorization: AuthorizationMode = "AlwaysAllow",
+        accept_hosts: Iterable[str] = (),
         faults: Faults | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -142,14 +144,22 @@ class ApiServer:
             token: the bearer token of the administrator. With it every request needs a token, this
                 one or that of a user of ``access``.
             authorization: ``AlwaysAllow`` or ``RBAC``; see ``Access``.
+            accept_hosts: names and addresses by which clients may reach the server, besides
+                ``localhost`` and those of the loopback: of a proxy, or of a web page that sends
+                requests. Requests for other hosts, and of pages of other hosts, are answered with
+                403, because any web page can send them from a browser of this machine.
             faults: the switches for faults; new ones by default.
             clock: the time of the server; the event loop's by default. With a ``ManualClock`` a
                 test advances the time.
+
+        Raises:
+            ValueError: a text of ``accept_hosts`` is no name and no address.
         """
         self.cluster = cluster if cluster is not None else Cluster(clock=_now)
         self.faults = faults if faults is not None else Faults()
         self.access = Access(token=token, authorization=authorization)
         """``server.access.add_user("ada", token="t", rules=[...])`` adds a user."""
+        self._accepted_hosts = parse_accepted_hosts(accept_hosts)
         self._clock: Clock = clock if clock is not None else LoopClock()
         self._port = port
         self._tls = tls
@@ -192,7 +202,9 @@ class ApiServer:
         self._apply_refusal()
 
     def _make_runner(self) -> web.ServerRunner:
-        router = RequestRouter(self.cluster, self.faults, self._clock, self.access)
+        router = RequestRouter(
+            self.cluster, self.faults, self._clock, self.access, self._accepted_hosts
+        )
         # An application's routes, middlewares and signals would cost each request a fifth more.
         server = web.Server(
             router.handle,

@@ -7,7 +7,7 @@ is made for several threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -56,9 +56,15 @@ class ApiServerThread:
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
         authorization: AuthorizationMode = "AlwaysAllow",
+        accept_hosts: Iterable[str] = (),
     ) -> None:
         self._server = ApiServer(
-            cluster, port=port, tls=tls, token=token, authorization=authorization
+            cluster,
+            port=port,
+            tls=tls,
+            token=token,
+            authorization=authorization,
+            accept_hosts=accept_hosts,
         )
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None

@@ -110,8 +110,35 @@ def forbidden(
     return server_error(Status(403, "Forbidden", message, _details(resource, name)))
 
 
+def forbidden_grant(resource: Resource, name: str, reason: str) -> ServerError:
+    """Return the error for a role or a binding that gives more rights than its writer has."""
+    shown = f' "{name}"' if name else ""
+    message = f"{resource}{shown} is forbidden: {reason}"
+    return server_error(Status(403, "Forbidden", message, _details(resource, name)))
+
+
 def forbidden_path(verb: str, path: str, user: str = ANONYMOUS) -> ServerError:
     message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
+    return server_error(Status(403, "Forbidden", message))
+
+
+_SENDER_LIMIT = 100
+"""Characters of a ``Host`` or an ``Origin`` that an error shows."""
+
+
+def refused_host(host: str) -> ServerError:
+    return _refused_sender(f"for the host {host[:_SENDER_LIMIT]!r}")
+
+
+def refused_origin(origin: str) -> ServerError:
+    return _refused_sender(f"of a web page of {origin[:_SENDER_LIMIT]!r}")
+
+
+def _refused_sender(what: str) -> ServerError:
+    message = (
+        f"the embedded server answers no request {what}: accept its host with accept_hosts= of "
+        "ApiServer, or --accept-hosts of aioinformer serve"
+    )
     return server_error(Status(403, "Forbidden", message))
 
 

@@ -21,6 +21,7 @@ from aioinformer.testing.writes.metadata_rules import (
     check_created_metadata,
     check_updated_metadata,
 )
+from aioinformer.testing.writes.role_references import check_role_reference
 from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.update_strategies import (
     allows_unconditional_update,
@@ -163,6 +164,7 @@ def build_created(
         metadata["name"] = metadata["generateName"][:_GENERATE_NAME_LIMIT] + defaults.make_suffix()
     _set_namespace(encoding, metadata, namespace)
     check_created_metadata(encoding.resource, metadata)
+    check_role_reference(encoding.resource, new)
     metadata |= {"uid": defaults.uid, "creationTimestamp": _format_time(defaults.time)}
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         metadata.pop(name, None)
@@ -201,7 +203,7 @@ def build_replacement(
         BadRequest: the body is another object.
         Conflict: the body has a resourceVersion that isn't the newest, or another uid.
         Invalid: the resource needs a resourceVersion, and the body has none; a new finalizer on an
-            object that is being deleted; metadata that break a rule.
+            object that is being deleted; metadata that break a rule; another ``roleRef``.
     """
     metadata = body["metadata"]
     _check_preconditions(encoding, stored, metadata)
@@ -212,6 +214,7 @@ def build_replacement(
     _check_finalizers(encoding, stored, metadata)
     check_updated_metadata(encoding.resource, metadata, now)
     new = _merge_parts(stored.body, body, part)
+    check_role_reference(encoding.resource, new, stored.body)
     metadata = {name: value for name, value in metadata.items() if name not in _SERVER_METADATA}
     metadata |= {name: now[name] for name in _SERVER_METADATA if name in now}
     metadata["resourceVersion"] = now["resourceVersion"]

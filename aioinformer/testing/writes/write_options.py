@@ -62,14 +62,14 @@ def _manager_causes(manager: str) -> Iterator[Mapping[str, str]]:
     for character in manager:
         if not character.isprintable():
             text = (
-                f"Invalid value: {_quote(manager)}: invalid character U+{ord(character):04X} "
+                f"Invalid value: {quote(manager)}: invalid character U+{ord(character):04X} "
                 f"(at position {place})"
             )
             yield _cause("FieldValueInvalid", "fieldManager", text)
         place += len(character.encode())
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text as Go's ``%q`` writes it."""
     return f'"{"".join(map(_escape, text))}"'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import socket
@@ -181,6 +182,41 @@ async def test_a_kubeconfig_at_a_given_path_stays_after_the_end(tmp_path: Path) 
     assert config.exists(), "the user's own file"
 
 
+@pytest.mark.clients
+async def test_a_token_is_required_with_the_option_and_only_the_kubeconfig_shows_it(
+    tmp_path: Path,
+) -> None:
+    env = environment(tmp_path)
+    async with (
+        served("--objects", "3", "--rate", "0", "--token", env=env) as it,
+        aiohttp.ClientSession(it.url) as http,
+    ):
+        token = json.loads(it.kubeconfig.read_text())["users"][0]["user"]["token"]
+        assert len(token) > 40
+        for headers, status in (({}, 401), ({"Authorization": f"Bearer {token}"}, 200)):
+            for path in ("/api/v1/pods", "/version"):
+                async with http.get(path, headers=headers) as response:
+                    assert response.status == status
+        await prints(it, env, "shop/", str(EXAMPLES / "01_print_pods.py"), "shop")
+        it.run.send_signal(signal.SIGTERM)
+        _, rest, complaints = await it.run.wait()
+    assert "kubectl gets 401 from this server" in rest
+    assert token not in rest + complaints
+
+
+@pytest.mark.clients
+async def test_hosts_of_the_option_and_no_others_are_answered(tmp_path: Path) -> None:
+    async with (
+        served(
+            "--objects", "0", "--accept-hosts", "api.test, 10.0.0.9", env=environment(tmp_path)
+        ) as it,
+        aiohttp.ClientSession(it.url) as http,
+    ):
+        for name, status in (("api.test:80", 200), ("10.0.0.9", 200), ("rebound.example", 403)):
+            async with http.get("/version", headers={"Host": name}) as response:
+                assert response.status == status
+
+
 # -- mistakes ------------------------------------------------------------------------------------
 
 
@@ -231,6 +267,17 @@ async def test_a_kubeconfig_path_that_cannot_be_written_is_named(tmp_path: Path)
         code, out, complaints = await run.wait()
     complaint = "aioinformer: --kubeconfig /no/folder/k: No such file or directory\n"
     assert (code, out, complaints) == (2, "", complaint)
+
+
+async def test_an_accepted_host_that_is_none_is_named(tmp_path: Path) -> None:
+    argv = ("serve", "--port", "0", "--objects", "0", "--accept-hosts", "api.test,*")
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        code, out, complaints = await run.wait()
+    assert (code, out) == (2, "")
+    assert complaints == (
+        "aioinformer: --accept-hosts: '*' is no host; give a name or an address, such as "
+        "'api.test' or '[fd00::1]'\n"
+    )
 
 
 def test_features_are_given_by_name() -> None:
