@@ -298,7 +298,7 @@ class Controller:
                 f"{informer.resource} are cluster-scoped and can't be owned by {owner}, which are "
                 "namespaced; use watches() instead of owns()"
             )
-        informer.check_bytes("owns() reads ownerReferences in")
+        informer.check_bytes("owns() reads ownerReferences in", ", or watches() in place of owns()")
         # A child whose body can't be converted for the program still triggers its owner.
         self._add_trigger(informer, ControllerOf(owner), filter)
         self._own_writes.add_children(informer, filtered=filter is not None)

@@ -276,10 +276,11 @@ class SharedInformer(Generic[T]):
         """
         await self.reader.wait_synced(timeout)
 
-    def check_bytes(self, what: str) -> None:
+    def check_bytes(self, what: str, instead: str = "") -> None:
         """Raise ``UsageError``, which names ``what``, if ``model=`` keeps no JSON of objects."""
         if self._view is not None:
-            self._view.require_json(what)
+            advice = f"use convert= in place of model= for the informer of {self.name}{instead}"
+            self._view.require_json(what, advice)
 
     def check_listener(self, event_filter: Filter[Any] | None) -> None:
         """Raise as ``add_handler`` would for a handler with this filter."""
