@@ -28,7 +28,7 @@ from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOption
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.cache_reader import ObjectTest, start_scan
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
-from aioinformer._runtime.informer.pipeline import InformerPipeline
+from aioinformer._runtime.informer.pipeline import DepartureGuard, InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 
@@ -320,13 +320,12 @@ class SharedInformer(Generic[T]):
         """
         return self._pipeline.exclusion(obj)
 
-    def forbid_departure(self, check: Callable[[str], None]) -> None:
-        """Call ``check`` with the selector, or the followed namespaces, that an object may leave,
-        and with it this cache, without being deleted; empty if there is none. It is called now and
-        before each namespace is added, and raises.
+    def add_guard(self, guard: DepartureGuard) -> None:
+        """Let ``guard`` check what an object may leave, now and before each namespace is added, and
+        receive what ``transform=`` drops. A guard that is equal to an earlier one is not added.
         """
-        check(self._pipeline.departure)
-        self._pipeline.departure_checks[check] = None
+        guard.check(self._pipeline.departure)
+        self._pipeline.guards.setdefault(guard)
 
     @property
     def selection(self) -> tuple[frozenset[str] | None, frozenset[tuple[str, str]], object]:
