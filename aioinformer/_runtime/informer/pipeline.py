@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol
@@ -288,7 +288,7 @@ class InformerPipeline(Generic[T]):
         source = self._source
         if isinstance(source, ScopedSource):
             return source.scope_selectors
-        chosen = source.selectors if isinstance(source, NamesSelectors) else {}
+        chosen: Mapping[str, str] = source.selectors if isinstance(source, NamesSelectors) else {}
         return ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
 
     @property

@@ -53,11 +53,7 @@ async def wait_settled(
             "SharedInformerFactory, or run the operator by the fixture run_operator"
         )
     for program in waited_for:
-        if not isinstance(program, _PROGRAMS):
-            raise TypeError(
-                "settled() takes Operators, Controllers, SharedInformerFactories and informers, "
-                f"not {program!r}"
-            )
+        _check_program(program)
     unsettled: dict[str, str] = {}
     interval = CHECK_INTERVAL
     async with sync_timeout(timeout, lambda: unsettled, awaited="settled"):
@@ -78,6 +74,14 @@ def _unsettled(cluster: WatchedCluster, programs: Iterable[Program]) -> Iterator
             yield from _operator_work(program)
         for informer in _informers_of(program):
             yield from _informer_work(informer, cluster.resource_version)
+
+
+def _check_program(program: object) -> None:
+    if not isinstance(program, _PROGRAMS):
+        raise TypeError(
+            "settled() takes Operators, Controllers, SharedInformerFactories and informers, "
+            f"not {program!r}"
+        )
 
 
 def _informers_of(program: Program) -> Iterable[SharedInformer[Any]]:

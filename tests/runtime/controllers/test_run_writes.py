@@ -395,6 +395,10 @@ def test_a_status_of_models_can_not_be_compared() -> None:
     run_simulated(main)
 
 
+class Settings(Struct):
+    spec: dict[str, int]
+
+
 JSON_READERS: list[Callable[[KubeObject], object]] = [
     lambda obj: obj.labels,
     lambda obj: obj.annotations,
@@ -404,7 +408,7 @@ JSON_READERS: list[Callable[[KubeObject], object]] = [
     lambda obj: obj.get("spec"),
     list,
     KubeObject.to_dict,
-    lambda obj: obj.decode(dict),
+    lambda obj: obj.decode(Settings),
     field("spec.size"),
 ]
 
