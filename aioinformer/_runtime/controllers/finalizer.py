@@ -287,8 +287,8 @@ class _FinalizerGuard:
         """Log that an object with the finalizer isn't cached, once."""
         try:
             waits = obj.uid not in self.named and self.finalizer in finalizers_of(obj)
-        except ObjectDecodeError:
-            return
+        except (ObjectDecodeError, KeyError, TypeError):
+            return  # the server's object has no readable finalizers
         if waits and len(self.named) < MAX_NAMED:
             self.named.add(obj.uid)
             log.warning(

@@ -461,8 +461,8 @@ class SharedInformer(Generic[T]):
             NotRunning: the informer has ended.
             TypeError: an argument has the wrong type.
             UsageError: the namespace is read already, or ``namespaces=`` names none to change; or
-                ``scope`` has selectors that an object can leave, and a controller of this informer
-                must not lose it.
+                ``scope`` has selectors that an object can leave, and a user of this informer relies
+                on objects that stay until they are deleted.
             ValueError: ``namespace`` can't be the name of one.
         """
         self._pipeline.add_namespace(namespace, scope)
