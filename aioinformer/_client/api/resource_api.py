@@ -39,6 +39,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     Source,
     SupportsMetadataOnly,
 )
+from aioinformer._runtime.writing.resource_writer import NamesOrigin
 from aioinformer.errors import FetchError
 
 T = TypeVar("T")
@@ -91,6 +92,12 @@ class ResourceApi:
     def namespace(self) -> str | None:
         """The namespace of all requests; ``None`` if keys and objects name theirs."""
         return self.builder.namespace
+
+    @property
+    def origin(self) -> object:
+        """See ``NamesOrigin``."""
+        source = self.endpoint.source
+        return source.origin if isinstance(source, NamesOrigin) else source
 
     # -- lists and watches ---------------------------------------------------------------------
 

@@ -45,8 +45,11 @@ the same object every time. It runs in the event loop, for each object that arri
 
 
 class Transformer:
-    def __init__(self, transform: Transform) -> None:
+    def __init__(
+        self, transform: Transform, on_dropped: Callable[[KubeObject], None] | None = None
+    ) -> None:
         self._transform = transform
+        self._on_dropped = on_dropped
 
     def __call__(self, obj: KubeObject) -> KubeObject:
         """Return the form of ``obj`` to cache: itself, another body, or ``ExcludedObject``."""
@@ -54,12 +57,16 @@ class Transformer:
             result = self._transform(obj)
             if result is obj:
                 return obj
-            return ExcludedObject.of(obj) if result is None else _replace_body(result, obj)
+            if result is not None:
+                return _replace_body(result, obj)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
             what = f"transform= {name_of(self._transform)} failed"
             return ExcludedObject.of(obj, conversion_error(TransformFailed, obj, what, error))
+        if self._on_dropped is not None:
+            self._on_dropped(obj)
+        return ExcludedObject.of(obj)
 
     def __repr__(self) -> str:
         return f"<Transformer by {name_of(self._transform)}>"
@@ -203,11 +210,14 @@ class Shape(Struct, Generic[T], frozen=True):
             return model_view(self.model)
         return None if self.convert is None else conversion_view(self.convert)
 
-    def converter(self) -> Converter | None:
-        """Return the converter to the stored form; ``None`` if objects are stored unchanged."""
+    def converter(self, on_dropped: Callable[[KubeObject], None] | None = None) -> Converter | None:
+        """Return the converter to the stored form; ``None`` if objects are stored unchanged.
+
+        ``on_dropped`` is called with each version that ``transform`` drops.
+        """
         steps: list[Converter] = [keep_metadata] if self.metadata_only else []
         if self.transform is not None:
-            steps.append(Transformer(self.transform))
+            steps.append(Transformer(self.transform, on_dropped))
         if self.model is not None:
             steps.append(_ModelDecoder(self.model))
         return reduce(_chain, steps) if steps else None

@@ -111,7 +111,8 @@ def set_owner(
     if _is_same(body, metadata, owner):
         raise UsageError(
             f"{_describe(owner)} can't own itself: the garbage collector would never delete it in "
-            "the foreground. To apply fields of the own object, pass owned=False to ctx.apply"
+            "the foreground. To write the own object, pass owned=False to ctx.apply or "
+            "ctx.create_or_update, or don't call set_owner"
         )
     reference = owner_reference(
         owner, controller=controller, block_owner_deletion=block_owner_deletion

@@ -77,6 +77,18 @@ def _without_quotes(argument: object) -> object:
     return _QUOTES.sub("(not shown)", argument, count=1) if quotes else argument
 
 
+def body_error(
+    obj: KubeObject, error: Exception, *, path: str = ""
+) -> ObjectDecodeError | UsageError:
+    """Return the error of a read of an object's JSON, which a model doesn't have."""
+    if obj.raw:
+        return decode_error(obj, error, path=path)
+    return UsageError(
+        f"{obj.resource} {obj.key} has no JSON to read, since its informer has model=: read the "
+        "model with the informer's lister.get(key), or use convert= in place of model="
+    )
+
+
 def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
     """Return the error for a body, or the value at ``path`` in it, that can't be decoded."""
     return ObjectDecodeError(

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
-from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error, is_secret
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
@@ -163,7 +163,7 @@ class KubeObject(
             value = msgspec.convert(self._decoded_body().get("metadata"), dict[str, Any]).get(name)
             return None if value is None else msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise decode_error(self, error, path=f"metadata.{name}") from error
+            raise body_error(self, error, path=f"metadata.{name}") from error
 
     # -- the body -----------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class KubeObject(
             _decode_body(self)  # raises for a number that no type can hold: not the model's fault
             raise
         except DECODE_ERRORS as error:
-            raise decode_error(self, error) from error
+            raise body_error(self, error) from error
 
     def _decoded_body(self) -> dict[str, Any]:
         state = self._body  # read once: another thread may close the object in between
@@ -308,7 +308,7 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
     try:
         body = _read_body(obj.raw)
     except DECODE_ERRORS as error:
-        raise decode_error(obj, error) from error
+        raise body_error(obj, error) from error
     if "apiVersion" not in body:
         body["apiVersion"] = obj.api_version
     if "kind" not in body:
@@ -334,7 +334,7 @@ def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
         return decode_labels(obj.raw)
     except DECODE_ERRORS as error:
-        raise decode_error(obj, error, path="metadata.labels") from error
+        raise body_error(obj, error, path="metadata.labels") from error
 
 
 # -- events ------------------------------------------------------------------------------------

@@ -77,12 +77,12 @@ class ObjectView(Generic[T]):
             self.require_json(f"{role} {function!r} reads")
         return None
 
-    def require_json(self, reader: str) -> None:
+    def require_json(self, reader: str, advice: str = "") -> None:
         """Raise ``UsageError`` unless objects have JSON, as ``"the filter f reads"``."""
         if not self._has_json:
             raise UsageError(
-                f"{reader} an object's JSON, and an informer with model= keeps none: give a plain "
-                f"function of {self._description}"
+                f"{reader} an object's JSON, and an informer with model= keeps none: "
+                f"{advice or f'give a plain function of {self._description}'}"
             )
 
     @property

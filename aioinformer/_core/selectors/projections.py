@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error, is_secret
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     cached_body,
@@ -100,7 +100,7 @@ class Fields(NeedsJson):
             values.clear()
             return self._walk(obj, decoded_body(obj))
         except DECODE_ERRORS as error:
-            raise decode_error(obj, error) from error
+            raise body_error(obj, error) from error
         return tuple(values)
 
     def _walk(self, obj: KubeObject, body: dict[str, Any]) -> tuple[Any, ...]:

@@ -26,7 +26,6 @@ from aioinformer._core.objects.view import EventView
 from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._runtime.controllers.finalizer import (
     DeletionTrigger,
-    DepartureWarning,
     FinalizerUse,
     finalized,
 )
@@ -252,6 +251,11 @@ class Controller:
     def _add_own_triggers(self, options: ControllerOptions) -> None:
         """Reconcile an object when the object itself changes."""
         informer, enqueue = self.informer, self._workers.enqueue
+        use = (
+            None
+            if options.finalizer is None
+            else FinalizerUse(self.name, options.finalizer, informer)
+        )
         own = InternalHandler(ObjectTrigger(informer.name, enqueue, self._gate))
         self._add_source(
             TriggerSource(
@@ -261,17 +265,12 @@ class Controller:
                 options.resync,
                 coalesce=True,
                 on_rejected=self._workers.enqueue_rejected,
+                begin=None if use is None else use.begin,
             )
         )
         if options.finalizer is not None and options.filter is not None:
             deletions = InternalHandler(DeletionTrigger(informer.name, enqueue, self._gate))
             self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
-        if options.finalizer is not None:
-            warn = InternalHandler(DepartureWarning(self.name, options.finalizer))
-            use = FinalizerUse(self.name, options.finalizer, informer)
-            self._sources.append(
-                TriggerSource(informer, warn, resync=0.0, coalesce=True, begin=use.begin)
-            )
         if options.filter is not None:  # an object that the filter excludes is deleted without run
             forget = InternalHandler(DeletionHandler(self._workers.forget_absent))
             self._sources.append(TriggerSource(informer, forget, resync=0.0, coalesce=True))
@@ -307,7 +306,7 @@ class Controller:
                 f"{informer.resource} are cluster-scoped and can't be owned by {owner}, which are "
                 "namespaced; use watches() instead of owns()"
             )
-        informer.check_bytes("owns() reads ownerReferences in")
+        informer.check_bytes("owns() reads ownerReferences in", ", or watches() in place of owns()")
         # A child whose body can't be converted for the program still triggers its owner.
         self._add_trigger(informer, ControllerOf(owner), filter)
         self._own_writes.add_children(informer, filtered=filter is not None)

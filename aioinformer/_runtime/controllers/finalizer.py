@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import Any, TypeAlias
@@ -30,8 +30,6 @@ from aioinformer._core.controllers.finalizers import (
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
 from aioinformer._core.objects.kube_object import (
-    Deleted,
-    DeleteReason,
     Event,
     KubeObject,
     ObjectKey,
@@ -50,6 +48,7 @@ from aioinformer.errors import (
     Conflict,
     Invalid,
     NotFound,
+    ObjectDecodeError,
     PermanentError,
     UsageError,
 )
@@ -58,6 +57,9 @@ log = logging.getLogger("aioinformer.controller")
 
 ATTEMPTS = 5
 """Requests for one patch, as in client-go's ``retry.DefaultRetry``, each for the newest object."""
+
+MAX_NAMED = 100
+"""The most objects that one controller names since ``transform=`` drops them."""
 
 CACHE_TIMEOUT = 10.0
 """Seconds until the cache shows the added entry, after which the run fails and is retried."""
@@ -262,58 +264,38 @@ class DeletionTrigger:
         return f"<DeletionTrigger of {self._informer}>"
 
 
-_DEPARTURES: dict[DeleteReason, tuple[str, str]] = {
-    "deleted": (
-        "the server reports a deletion without one",
-        "let the informer read it again, or remove the finalizer by hand",
-    ),
-    "dropped": (
-        "transform= drops it",
-        "let transform= keep objects with this finalizer, and pass filter= to the controller",
-    ),
-}
-"""Why an object that exists has left the cache, and what to do."""
-
-
-class DepartureWarning:
-    """A handler that names objects with the finalizer that leave the cache and still exist.
-
-    A ``transform=`` may drop them, and a selector exclude them that the program adds later.
-    """
-
-    def __init__(self, controller: str, finalizer: str) -> None:
-        self._controller = controller
-        self._finalizer = finalizer
-
-    def __call__(self, event: Event[Any]) -> None:
-        """Log the departure of an object that waits for a cleanup."""
-        if not isinstance(event, Deleted) or event.reason not in _DEPARTURES:
-            return
-        step = next_step(event.obj, self._finalizer)
-        if step == "reconcile" or (step == "cleanup" and event.reason == "dropped"):
-            log.warning(
-                "controller %s: %s has left the cache with the finalizer %s, since %s. While it is "
-                "not cached, it is not cleaned up, and so can't be deleted: %s",
-                *(self._controller, event.key, self._finalizer, *_DEPARTURES[event.reason]),
-            )
-
-    def __repr__(self) -> str:
-        return f"<DepartureWarning of {self._controller}>"
-
-
 @dataclass(frozen=True, slots=True)
-class _StaysCached:
-    """Raises if an object may leave the cache of a controller with a finalizer."""
+class _FinalizerGuard:
+    """Keeps the objects of a controller with a finalizer in the cache, or names them."""
 
     controller: str
+    finalizer: str
+    named: set[str] = field(default_factory=set[str], compare=False, repr=False)
+    """The uids of dropped objects in the log."""
 
-    def __call__(self, departure: str) -> None:
+    def check(self, departure: str) -> None:
+        """Raise ``UsageError`` if an object may leave the cache."""
         if departure:
             raise UsageError(
                 f"the controller {self.controller} has finalizer=, and its informer forgets an "
                 f"object that leaves {departure}: the object would never be cleaned up, and stay "
                 "when it is deleted. Read the objects without that, and pass filter= to the "
                 "controller, which doesn't exclude deletions"
+            )
+
+    def dropped(self, obj: KubeObject) -> None:
+        """Log that an object with the finalizer isn't cached, once."""
+        try:
+            waits = obj.uid not in self.named and self.finalizer in finalizers_of(obj)
+        except (ObjectDecodeError, KeyError, TypeError):
+            return  # the server's object has no readable finalizers
+        if waits and len(self.named) < MAX_NAMED:
+            self.named.add(obj.uid)
+            log.warning(
+                "controller %s: transform= drops %s, which has the finalizer %s. While it is not "
+                "cached, it is not cleaned up, and so can't be deleted: let transform= keep "
+                "objects with this finalizer, and pass filter= to the controller",
+                *(self.controller, obj.key, self.finalizer),
             )
 
 
@@ -399,7 +381,7 @@ def finalized(
             "client=elector.guarded_client(client) under a LeaderElector"
         )
     informer.check_bytes("finalizer= reads metadata.finalizers in")
-    informer.forbid_departure(_StaysCached(options.name))
+    informer.add_guard(_FinalizerGuard(options.name, options.finalizer))
     return FinalizedReconcile(
         options.finalizer,
         reconcile,

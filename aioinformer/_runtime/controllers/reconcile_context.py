@@ -92,7 +92,8 @@ class ReconcileContext:
     def obj(self) -> KubeObject | None:
         """The object of the key as the cache stores it now, without ``convert=``; ``None`` if it
         was deleted. For the cleanup of an object whose newest version the cache has rejected, the
-        object as the server has it.
+        object as the server has it. With ``model=`` the object has a key, a uid and a version, and
+        no JSON: reading that raises ``UsageError``.
         """
         return self._run_writes.obj
 

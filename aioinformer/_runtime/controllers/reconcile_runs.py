@@ -12,7 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from dataclasses import dataclass
-from inspect import iscoroutinefunction, unwrap
+from datetime import timedelta
+from inspect import isawaitable, iscoroutinefunction, unwrap
 from typing import Any, Protocol, cast
 
 from aioinformer._core.callables import check_signature
@@ -106,7 +107,9 @@ class ReconcileFunction:
             raise copy_to_raise(rejection)
         result = await self._function(key, ctx)
         if not _is_result(result):
-            raise TypeError(f"{self.name} must return a Result or None, not {result!r}")
+            raise TypeError(
+                f"{self.name} must return a Result or None, not {result!r}: {_advice(result)}"
+            )
         return cast("Result | None", result)
 
     def give_up(self) -> None:
@@ -301,6 +304,17 @@ class ReconcileRuns:
 def _is_result(result: object) -> bool:
     """Return True if a reconciler may return this; the program may not be type-checked."""
     return result is None or isinstance(result, Result)
+
+
+def _advice(result: object) -> str:
+    """Return what a reconciler may return in place of ``result``."""
+    if isawaitable(result):
+        return "await it first"
+    if isinstance(result, bool):
+        return "return Result(requeue=True) for another run with backoff, and None for none"
+    if isinstance(result, int | float | timedelta):
+        return f"return Result(requeue_after={result!r}) for another run after that time"
+    return "return Result(requeue_after=30) for another run after 30 s, and None for none"
 
 
 def _exception_of(task: asyncio.Task[Any]) -> BaseException | None:

@@ -399,7 +399,7 @@ class SharedInformerFactory:
         """
         if not await self._supervisor.is_entered_soon():
             raise UsageError(
-                "the factory was not entered, so that its informers don't run: wait inside of "
+                "the factory was not entered, so its informers don't run: wait inside of "
                 "'async with factory:', or while a task awaits factory.run()"
             )
         async with sync_timeout(timeout, self._unsynced_health):

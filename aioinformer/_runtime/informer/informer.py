@@ -28,7 +28,7 @@ from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOption
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.cache_reader import ObjectTest, start_scan
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
-from aioinformer._runtime.informer.pipeline import InformerPipeline
+from aioinformer._runtime.informer.pipeline import DepartureGuard, InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 
@@ -279,10 +279,11 @@ class SharedInformer(Generic[T]):
         """
         await self.reader.wait_synced(timeout)
 
-    def check_bytes(self, what: str) -> None:
+    def check_bytes(self, what: str, instead: str = "") -> None:
         """Raise ``UsageError``, which names ``what``, if ``model=`` keeps no JSON of objects."""
         if self._view is not None:
-            self._view.require_json(what)
+            advice = f"use convert= in place of model= for the informer of {self.name}{instead}"
+            self._view.require_json(what, advice)
 
     def check_listener(self, event_filter: Filter[Any] | None) -> None:
         """Raise as ``add_handler`` would for a handler with this filter."""
@@ -322,13 +323,12 @@ class SharedInformer(Generic[T]):
         """
         return self._pipeline.exclusion(obj)
 
-    def forbid_departure(self, check: Callable[[str], None]) -> None:
-        """Call ``check`` with the selector, or the followed namespaces, that an object may leave,
-        and with it this cache, without being deleted; empty if there is none. It is called now and
-        before each namespace is added, and raises.
+    def add_guard(self, guard: DepartureGuard) -> None:
+        """Let ``guard`` check what an object may leave, now and before each namespace is added, and
+        receive what ``transform=`` drops. A guard that is equal to an earlier one is not added.
         """
-        check(self._pipeline.departure)
-        self._pipeline.departure_checks[check] = None
+        guard.check(self._pipeline.departure)
+        self._pipeline.guards.setdefault(guard)
 
     @property
     def selection(self) -> tuple[frozenset[str] | None, frozenset[tuple[str, str]], object]:
@@ -477,8 +477,8 @@ class SharedInformer(Generic[T]):
             NotRunning: the informer has ended.
             TypeError: an argument has the wrong type.
             UsageError: the namespace is read already, or ``namespaces=`` names none to change; or
-                ``scope`` has selectors that an object can leave, and a controller of this informer
-                must not lose it.
+                ``scope`` has selectors that an object can leave, and a user of this informer relies
+                on objects that stay until they are deleted.
             ValueError: ``namespace`` can't be the name of one.
         """
         self._pipeline.add_namespace(namespace, scope)

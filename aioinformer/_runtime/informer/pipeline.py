@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
@@ -64,6 +64,18 @@ log = logging.getLogger("aioinformer.informer")
 T = TypeVar("T", default=KubeObject)
 
 
+class DepartureGuard(Protocol):
+    """Objects to the departure of existing objects from a cache."""
+
+    def check(self, departure: str) -> None:
+        """Raise if there is something that an object may leave, and with it the cache, without
+        being deleted: a selector, or the namespaces that are followed. Empty for nothing.
+        """
+
+    def dropped(self, obj: KubeObject) -> None:
+        """Take a version of an object that ``transform=`` drops, before the transform."""
+
+
 class InformerPipeline(Generic[T]):
     """The parts of one informer. A pipeline runs once."""
 
@@ -82,7 +94,8 @@ class InformerPipeline(Generic[T]):
         """Make and connect the parts. ``SharedInformer`` documents the arguments."""
         self.name = reporter.informer
         self._source = source
-        self._converter = shape.converter()
+        self.guards: dict[DepartureGuard, None] = {}
+        self._converter = shape.converter(partial(_report_dropped, self.guards))
         self.keeps_bodies = shape.is_whole
         """True if objects are cached as the server sent them."""
         self._managed_fields = managed_fields
@@ -105,8 +118,6 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
-        self.departure_checks: dict[Callable[[str], None], None] = {}
-        """Called with what an object may leave if a namespace is added; empty for nothing."""
         self.checkpointer = self._make_checkpointer(options, shape)
         self.pump.observer = self.checkpointer
         self.scopes: ScopeSet | None = None
@@ -277,7 +288,7 @@ class InformerPipeline(Generic[T]):
         source = self._source
         if isinstance(source, ScopedSource):
             return source.scope_selectors
-        chosen = source.selectors if isinstance(source, NamesSelectors) else {}
+        chosen: Mapping[str, str] = source.selectors if isinstance(source, NamesSelectors) else {}
         return ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
 
     @property
@@ -306,8 +317,8 @@ class InformerPipeline(Generic[T]):
 
         scopes = self.changeable_scopes()
         chosen = check_scope(Scope() if scope is None else scope)
-        for check in self.departure_checks:
-            check(_departure([(chosen.label_selector, chosen.field_selector)]))
+        for guard in self.guards:
+            guard.check(_departure([(chosen.label_selector, chosen.field_selector)]))
         scopes.add(check_namespace(namespace), chosen)
 
     def changeable_scopes(self) -> ScopeSet:
@@ -436,6 +447,11 @@ def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
     return (
         str(shard) if group is None else f"group {group.name}: {group.count} shards by {group.by}"
     )
+
+
+def _report_dropped(guards: Iterable[DepartureGuard], obj: KubeObject) -> None:
+    for guard in guards:
+        guard.dropped(obj)
 
 
 def _departure(selectors: Iterable[tuple[str, str]]) -> str:

@@ -28,6 +28,7 @@ from aioinformer._runtime.leaderelection.guarded_writer import GuardedClient, Gu
 from aioinformer._runtime.leaderelection.health import ElectionHealth, ElectionStatus
 from aioinformer._runtime.leaderelection.reports import LeaseReporter
 from aioinformer._runtime.leaderelection.term import LeadershipTerm
+from aioinformer._runtime.leaderelection.uses import LeaseUse
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
@@ -109,6 +110,7 @@ class LeaderElector:
             ),
             find_misuse=partial(_find_misuse, key),
         )
+        self._use = LeaseUse(leases, str(key))
         self._status = ElectionStatus(self._campaign, self._clock)
         self._release_on_exit = release_on_exit
         self._on_new_leader = on_new_leader
@@ -135,8 +137,8 @@ class LeaderElector:
 
         Raises:
             LeadershipLost: on leaving. The last error is its cause.
-            UsageError: on entering: this candidate leads or waits already, or the writer can't be
-                used.
+            UsageError: on entering: this candidate leads or waits already, the writer can't be
+                used, or the Lease is one of a shard group of this program.
         """
         return LeadershipTerm(
             self._campaign,
@@ -250,9 +252,11 @@ class LeaderElector:
         check_loop(self._loop, f"the candidate for {self.key}")
         if self._term is not None:
             raise UsageError(f"this candidate for {self.key} leads or waits already")
+        self._use.begin()
         self._term = term
 
     def _on_term_exit(self) -> None:
+        self._use.end()
         self._term = None
         self._on_change()
 

@@ -28,6 +28,7 @@ from aioinformer._core.sharding.ranges import ShardKey
 from aioinformer._core.sharding.shard import MAX_SHARDS
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.leaderelection.clock import LoopTime, SuspendAwareClock
+from aioinformer._runtime.leaderelection.uses import LeaseUse
 from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -120,11 +121,9 @@ class ShardGroup:
         Raises:
             ValueError: a number is out of range, the times don't fit together, or a name can't be
                 part of the name of a Lease.
+            TypeError: ``on_error`` is no plain function.
         """
-        if not 1 <= shards <= MAX_SHARDS:
-            raise ValueError(f"shards must be 1 to {MAX_SHARDS}, not {shards}")
-        if by not in ("uid", "namespace"):
-            raise ValueError(f"by must be 'uid' or 'namespace', not {by!r}")
+        _check_layout(shards, by)
         if not namespace:
             raise ValueError("namespace is empty; the Leases of a group are in a namespace")
         times = ElectionTimes(
@@ -143,10 +142,12 @@ class ShardGroup:
             layout=self._layout,
             times=times,
         )
+        leases = client.api(LEASES)
+        self._use = LeaseUse(leases, str(self._key), self.uses_lease)
         self._leases = SharedInformerFactory(client, namespace=namespace, on_error=on_error)
         self._membership = GroupMembership(
             member,
-            client.api(LEASES),
+            leases,
             self._leases.informer(LEASES, labels=f"{GROUP_LABEL}={name}"),
             name=name,
             clock=self._clock,
@@ -174,12 +175,15 @@ class ShardGroup:
         is cancelled, and the error is raised on leaving.
 
         Raises:
-            UsageError: the group was entered before.
+            UsageError: the group was entered before, or an election of this program uses one of its
+                Leases.
         """
         if self._life != "idle":
             raise UsageError(f"this member of {self._key} was entered before; make another one")
         self._loop_time.start()
         async with AsyncExitStack() as stack:
+            self._use.begin()
+            stack.callback(self._use.end)
             await stack.enter_async_context(self._leases)
             stack.push_async_exit(self._leave)
             self._membership.start()
@@ -338,3 +342,10 @@ class ShardGroup:
 
     def __repr__(self) -> str:
         return f"<ShardGroup {self._key} {self.identity} {self.health.state}>"
+
+
+def _check_layout(shards: int, by: str) -> None:
+    if not 1 <= shards <= MAX_SHARDS:
+        raise ValueError(f"shards must be 1 to {MAX_SHARDS}, not {shards}")
+    if by not in ("uid", "namespace"):
+        raise ValueError(f"by must be 'uid' or 'namespace', not {by!r}")

@@ -111,7 +111,7 @@ class WriterSource(Protocol):
 
 @runtime_checkable
 class NamesOrigin(Protocol):
-    """A ``WriterSource`` that knows its cluster."""
+    """A ``WriterSource``, or a writer, that knows its cluster."""
 
     @property
     def origin(self) -> object:

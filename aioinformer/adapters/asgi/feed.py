@@ -30,7 +30,7 @@ from aioinformer.adapters.asgi.responses import (
     wait_disconnected,
 )
 from aioinformer.adapters.asgi.sse import Encode, FrameEncoder, metadata
-from aioinformer.errors import NotRunning, UsageError
+from aioinformer.errors import NotRunning
 
 __all__ = ["EventFeed"]
 
@@ -149,13 +149,7 @@ class EventFeed:
 
     def _make_streams(self) -> Iterator[EventStream[Any]]:
         for each in self._informers():
-            try:
-                each.check_bytes("an EventFeed sends")
-            except UsageError as error:
-                raise UsageError(
-                    f"an EventFeed can't send the objects of {each.name}, since an informer with "
-                    "model= keeps no JSON: use convert= in place of model="
-                ) from error
+            each.check_bytes("an EventFeed sends")
             yield each.events(limit=self._limit, filter=self._filter)
 
     async def _serve(self, client: FeedClient, receive: Receive) -> None:

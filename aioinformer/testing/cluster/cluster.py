@@ -148,13 +148,15 @@ class Cluster:
         program may change it.
 
         Args:
-            *programs: ``Operator``s, ``Controller``s and ``SharedInformerFactory``s in the caller's
-                event loop; by default those of the fixture ``run_operator``, and of ``track``.
+            *programs: ``Operator``s, ``Controller``s, ``SharedInformerFactory``s and informers in
+                the caller's event loop; by default those of the fixture ``run_operator``, and of
+                ``track``.
             timeout: seconds, by the event loop's time; ``None`` for no limit.
 
         Raises:
             SyncTimeout: not within that time; the error names what is left to be done.
             NotRunning: a program has ended.
+            TypeError: a program is something else.
             UsageError: there is no program to wait for.
 
         Example::

@@ -20,7 +20,9 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, UsageError
 
-Program: TypeAlias = Operator | Controller | SharedInformerFactory
+Program: TypeAlias = Operator | Controller | SharedInformerFactory | SharedInformer[Any]
+
+_PROGRAMS = (Operator, Controller, SharedInformerFactory, SharedInformer)
 
 CHECK_INTERVAL = 0.005
 """Seconds until the second check. No single event announces the state of many tasks."""
@@ -50,6 +52,8 @@ async def wait_settled(
             "settled() needs the programs to wait for: pass an Operator, Controllers or a "
             "SharedInformerFactory, or run the operator by the fixture run_operator"
         )
+    for program in waited_for:
+        _check_program(program)
     unsettled: dict[str, str] = {}
     interval = CHECK_INTERVAL
     async with sync_timeout(timeout, lambda: unsettled, awaited="settled"):
@@ -72,7 +76,17 @@ def _unsettled(cluster: WatchedCluster, programs: Iterable[Program]) -> Iterator
             yield from _informer_work(informer, cluster.resource_version)
 
 
+def _check_program(program: object) -> None:
+    if not isinstance(program, _PROGRAMS):
+        raise TypeError(
+            "settled() takes Operators, Controllers, SharedInformerFactories and informers, "
+            f"not {program!r}"
+        )
+
+
 def _informers_of(program: Program) -> Iterable[SharedInformer[Any]]:
+    if isinstance(program, SharedInformer):
+        return (program,)
     return program if isinstance(program, SharedInformerFactory) else program.informers
 
 

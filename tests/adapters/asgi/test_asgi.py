@@ -260,7 +260,9 @@ async def test_a_feed_rejects_an_informer_without_json_before_it_responds(
         pods = informers.informer("pods", model=Pod)
         await informers.wait_synced(5)
         feed, client = EventFeed(lambda: [pods]), AsgiClient()
-        with pytest.raises(UsageError, match=r"an EventFeed can't send .* use convert= in place"):
+        with pytest.raises(
+            UsageError, match=r"an EventFeed sends an object's JSON.* use convert= in place"
+        ):
             await feed(make_scope(), client.receive, client.send)
     assert client.body == b""
 

@@ -178,7 +178,8 @@ def test_an_object_can_not_own_itself(body: dict[str, Any]) -> None:
         set_owner(body, owner())
     assert str(caught.value) == (
         "Foo web/a can't own itself: the garbage collector would never delete it in the "
-        "foreground. To apply fields of the own object, pass owned=False to ctx.apply"
+        "foreground. To write the own object, pass owned=False to ctx.apply or "
+        "ctx.create_or_update, or don't call set_owner"
     )
 
 

@@ -402,8 +402,12 @@ def test_filters_and_to_keys_of_informers_with_models_receive_models() -> None:
             foos = informers.informer(FOOS, model=Coloured)
             bars = informers.informer(BARS, model=Coloured)
             controller = Controller(foos, diary, filter=lambda foo: foo.spec.colour != "dull")
-            with pytest.raises(UsageError, match=r"owns\(\) reads ownerReferences"):
+            with pytest.raises(UsageError, match=r"owns\(\) reads ownerReferences") as raised:
                 controller.owns(bars)
+            assert str(raised.value).endswith(
+                "model= keeps none: use convert= in place of model= for the informer of "
+                f"{bars.name}, or watches() in place of owns()"
+            )
             async with controller.watches(bars, of_its_colour):
                 await asyncio.sleep(1)
                 create_foo(cluster, "b", colour="dull")
@@ -743,13 +747,26 @@ def test_a_cancellation_of_the_reconcilers_own_is_a_failure(reconcile: Any) -> N
     assert [type(each.error) for each in problems] == [HandlerCancelled] * 3
 
 
-async def answers_nonsense(key: ObjectKey, ctx: ReconcileContext) -> int:
-    return 5
-
-
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5, "not 5: return Result(requeue_after=5) for another run after that time"),
+        (2.5, "not 2.5: return Result(requeue_after=2.5) for"),
+        (timedelta(seconds=30), "return Result(requeue_after=datetime.timedelta(seconds=30)) for"),
+        (True, "not True: return Result(requeue=True) for another run with backoff, and None for"),
+        (
+            "done",
+            "not 'done': return Result(requeue_after=30) for another run after 30 s, and None",
+        ),
+        (Result, "return Result(requeue_after=30) for another run after 30 s"),
+    ],
+)
 def test_a_reconciler_that_returns_a_wrong_value_fails_with_a_clear_error(
-    caplog: pytest.LogCaptureFixture,
+    value: object, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    async def answers_nonsense(key: ObjectKey, ctx: ReconcileContext) -> object:
+        return value
+
     cluster, nonsense = make_cluster("a"), cast("Reconcile", answers_nonsense)
 
     async def main() -> None:
@@ -757,10 +774,11 @@ def test_a_reconciler_that_returns_a_wrong_value_fails_with_a_clear_error(
             await asyncio.sleep(0.001)
             failing = it.failing(key("a"))
             assert failing is not None
-            assert "must return a Result or None, not 5" in failing.error
+            assert "must return a Result or None, not " in failing.error
 
     run_simulated(main)
-    assert "must return a Result or None, not 5" in caplog.text
+    assert "must return a Result or None, not " in caplog.text
+    assert text in caplog.text
 
 
 async def test_only_the_controllers_of_an_operator_accept_names_of_resources() -> None:

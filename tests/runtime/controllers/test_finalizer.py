@@ -671,12 +671,16 @@ def test_an_object_that_has_left_the_filter_is_cleaned_up_nevertheless() -> None
     assert it.cleaned.names == ["a"]
 
 
-@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("when", ["at once", "later", "when it is being deleted"])
 def test_an_object_with_the_finalizer_that_a_transform_drops_is_named(
-    deleted: bool, caplog: pytest.LogCaptureFixture
+    when: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster = make_cluster("a", "b")
+    cluster = make_cluster("a", "b", "c")
     cleaned = RecordingReconciler()
+    for name in ("a", "c") if when == "at once" else "c":
+        finalizers = [OURS, THEIRS] if name == "a" else [THEIRS]
+        patch = {"metadata": {"finalizers": finalizers}, "spec": {"paused": True}}
+        cluster.merge_patch(FOOS, name, patch)
 
     async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         await cleaned(key, ctx)
@@ -688,25 +692,25 @@ def test_an_object_with_the_finalizer_that_a_transform_drops_is_named(
     async def main() -> None:
         async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
             foos = informers.informer(FOOS, transform=transform)
-            reconcile = RecordingReconciler()
-            async with Controller(foos, reconcile, name="it", finalizer=OURS, cleanup=cleanup):
-                await asyncio.sleep(1)
-                cluster.delete(FOOS, "b", namespace="default")
-                if deleted:
-                    cluster.delete(FOOS, "a", namespace="default")
+            for term in range(2):
+                reconcile = RecordingReconciler()
+                async with Controller(foos, reconcile, name="it", finalizer=OURS, cleanup=cleanup):
                     await asyncio.sleep(1)
-                update_foo(cluster, "a", paused=True)
-                await asyncio.sleep(1)
+                    if term == 0:
+                        cluster.delete(FOOS, "b", namespace="default")
+                    if when == "when it is being deleted" and term == 0:
+                        cluster.delete(FOOS, "a", namespace="default")
+                        await asyncio.sleep(1)
+                    update_foo(cluster, "a", paused=True, size=term)
+                    await asyncio.sleep(1)
 
     run_simulated(main)
-    assert sorted(cleaned.names) == (["a", "b"] if deleted else ["b"])
-    (said,) = [each for each in caplog.messages if "has left the cache" in each]
-    assert said == (
-        "controller it: default/a has left the cache with the finalizer example.com/cleanup, since "
-        "transform= drops it. While it is not cached, it is not cleaned up, and so can't be "
-        "deleted: "
-        "let transform= keep objects with this finalizer, and pass filter= to the controller"
-    )
+    assert sorted(cleaned.names) == (["a", "b"] if when == "when it is being deleted" else ["b"])
+    assert [each for each in caplog.messages if "transform=" in each] == [
+        "controller it: transform= drops default/a, which has the finalizer example.com/cleanup. "
+        "While it is not cached, it is not cleaned up, and so can't be deleted: let transform= "
+        "keep objects with this finalizer, and pass filter= to the controller"
+    ]
 
 
 async def test_wrong_arguments_are_rejected_at_once() -> None:

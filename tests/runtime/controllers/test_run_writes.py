@@ -26,6 +26,7 @@ from aioinformer import (
     Resource,
     SharedInformer,
     SharedInformerFactory,
+    field,
     is_controlled_by,
     set_condition,
 )
@@ -381,8 +382,19 @@ def test_a_status_of_models_can_not_be_compared() -> None:
             caught = asyncio.get_running_loop().create_future()
 
             async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-                with pytest.raises(UsageError, match=r"patch_status\(\) compares the status with"):
+                advice = ".* use convert= in place of model= for the informer of foos"
+                with pytest.raises(UsageError, match=r"patch_status\(\) compares the st" + advice):
                     await ctx.patch_status({"phase": "Ready"})
+                with pytest.raises(UsageError, match=r"set_condition\(\) compares the " + advice):
+                    await ctx.set_condition("Ready", True, reason="Fine")
+                own = ctx.obj
+                assert own is not None
+                assert own.uid == cluster.get(FOOS, "a")["metadata"]["uid"]
+                for read in JSON_READERS:
+                    with pytest.raises(
+                        UsageError, match=r"has no JSON to read, since its inf.*mod"
+                    ):
+                        read(own)
                 applied = await ctx.apply(bar("of-a"), resource=BARS)
                 caught.set_result(applied.owner_references[0]["uid"])
 
@@ -390,6 +402,24 @@ def test_a_status_of_models_can_not_be_compared() -> None:
                 assert await caught == cluster.get(FOOS, "a")["metadata"]["uid"]
 
     run_simulated(main)
+
+
+class Settings(Struct):
+    spec: dict[str, int]
+
+
+JSON_READERS: list[Callable[[KubeObject], object]] = [
+    lambda obj: obj.labels,
+    lambda obj: obj.annotations,
+    lambda obj: obj.owner_references,
+    lambda obj: obj.deletion_timestamp,
+    lambda obj: obj["spec"],
+    lambda obj: obj.get("spec"),
+    list,
+    KubeObject.to_dict,
+    lambda obj: obj.decode(Settings),
+    field("spec.size"),
+]
 
 
 # -- set_condition -----------------------------------------------------------------------------
@@ -577,6 +607,10 @@ def test_the_own_object_can_be_applied_only_with_owned_false() -> None:
             await setting.ctx.apply(own)
         with pytest.raises(UsageError, match="can't own itself"):
             await setting.ctx.apply({"metadata": {"name": "a"}}, resource=FOOS)
+        with pytest.raises(UsageError, match=r"pass owned=False to .*ctx\.create_or_update"):
+            await setting.ctx.create_or_update(own, lambda body: None)
+        done, _ = await setting.ctx.create_or_update(own, lambda body: None, owned=False)
+        assert done == "unchanged"
         metadata = {"name": "a", "labels": {"seen": "yes"}}
         return await setting.ctx.apply({"metadata": metadata}, resource=FOOS, owned=False)
 

@@ -16,6 +16,7 @@ import pytest
 
 from aioinformer import Fencing, LeaderElector, Metrics, Problem, ShardGroup
 from aioinformer._core.objects.resources import find_built_in
+from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer.errors import (
     ConnectionFailed,
     Forbidden,
@@ -996,9 +997,8 @@ def test_the_lease_of_a_shard_group_is_named(of: str, caplog: pytest.LogCaptureF
         source = ClusterSource(place.cluster)
         async with ShardGroup(source, "shop", namespace="web", identity="a", shards=4) as group:
             await group.wait_member(timeout=60)
-            elector = LeaderElector(
-                source.api(LEASES), f"web/{name}", identity="one", on_error=problems.append
-            )
+            leases = GuardedWriter(source.api(LEASES), list)  # of an unknown cluster
+            elector = LeaderElector(leases, f"web/{name}", identity="one", on_error=problems.append)
             candidate = asyncio.create_task(under(elector, wait_forever))
             await asyncio.sleep(10)
             assert isinstance(elector.health.error, UsageError)

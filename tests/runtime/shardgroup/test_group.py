@@ -13,6 +13,7 @@ import pytest
 
 from aioinformer import Client, LeaderElector, Metrics, Problem, Resource, ShardGroup
 from aioinformer._core.sharding.assignment import ShardAssignment
+from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer._runtime.shardgroup.membership import GroupMembership
 from aioinformer.errors import (
     AlreadyExists,
@@ -524,22 +525,28 @@ def test_an_election_that_uses_a_lease_of_the_group_is_named(
     problems = list[Problem]()
 
     async def lead(source: ClusterSource) -> None:
-        elector = LeaderElector(source.api(LEASES), lease, identity="one")
+        leases = GuardedWriter(source.api(LEASES), list)  # of an unknown cluster
+        elector = LeaderElector(leases, lease, identity="one")
         while True:
             with suppress(LeadershipLost):
                 async with elector.leading():
                     await asyncio.sleep(100)
 
     async def main() -> None:
-        source = ClusterSource(Cluster())
+        cluster = Cluster()
         group = ShardGroup(
-            source, "shop", namespace="web", identity="a", shards=4, on_error=problems.append
+            ClusterSource(cluster),
+            "shop",
+            namespace="web",
+            identity="a",
+            shards=4,
+            on_error=problems.append,
         )
         async with AsyncExitStack() as stack:
             if first == "the group":
                 await stack.enter_async_context(group)
                 await group.wait_member(timeout=60)
-            candidate = asyncio.create_task(lead(source))
+            candidate = asyncio.create_task(lead(ClusterSource(cluster)))
             await asyncio.sleep(1)
             if first == "the election":
                 await stack.enter_async_context(group)
@@ -561,3 +568,29 @@ def test_an_election_that_uses_a_lease_of_the_group_is_named(
     for logger in ("aioinformer.shards", "aioinformer.election"):
         lines = [each for each in caplog.records if each.name == logger]
         assert len([each for each in lines if "has another user" in each.message]) <= 7, "in 120 s"
+
+
+@pytest.mark.parametrize("lease", ["web/shop", "web/shop.a", "web/shop.b"])
+def test_an_election_and_a_group_of_one_program_that_share_a_lease_are_refused(lease: str) -> None:
+    text = "an election and a shard group of this program use the Lease web/shop"
+
+    async def main() -> None:
+        source, elsewhere = ClusterSource(Cluster()), ClusterSource(Cluster())
+
+        def make_group(client: ClusterSource, name: str = "shop") -> ShardGroup:
+            return ShardGroup(client, name, namespace="web", identity="a", shards=4)
+
+        elector = LeaderElector(source.api(LEASES), lease, identity="one")
+        async with make_group(elsewhere), make_group(source, "shops"):
+            async with make_group(source):
+                with pytest.raises(UsageError, match=text):
+                    async with elector.leading():
+                        pass
+            async with elector.leading():
+                group = make_group(source)
+                with pytest.raises(UsageError, match=text):
+                    await group.__aenter__()
+            async with make_group(source):
+                pass
+
+    run_simulated(main)

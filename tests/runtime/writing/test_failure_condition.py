@@ -296,7 +296,9 @@ async def test_a_condition_needs_json_a_client_and_a_type() -> None:
     runs: Any = RecordingReconciler()
     source = ClusterSource(make_status_cluster())
     informers = SharedInformerFactory(source)
-    with pytest.raises(UsageError, match="failure_condition= reads status"):
+    with pytest.raises(
+        UsageError, match=r"failure_condition= reads status.* use convert= in place of model="
+    ):
         Controller(informers.informer(FOOS, model=Foo), runs, failure_condition="Ready")
     with pytest.raises(ValueError, match="a word such as 'Reconciled'"):
         Controller(informers.informer(FOOS), runs, failure_condition="not ready")

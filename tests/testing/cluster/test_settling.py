@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,12 @@ async def test_the_error_without_a_program_names_the_argument_to_pass() -> None:
         await Cluster().settled()
 
 
+@pytest.mark.parametrize("program", ["foos", None, ClusterSource(Cluster())])
+async def test_the_error_of_something_else_names_what_can_be_waited_for(program: Any) -> None:
+    with pytest.raises(TypeError, match=r"settled\(\) takes Operators, .* and informers, not "):
+        await Cluster().settled(program)
+
+
 def test_informers_with_selectors_and_controllers_are_waited_for() -> None:
     cluster, runs = make_cluster("a"), RecordingReconciler(duration=3)
 
@@ -82,6 +89,8 @@ def test_informers_with_selectors_and_controllers_are_waited_for() -> None:
                 await cluster.settled(controller)
                 assert runs.ended == ["a", "a"]
                 await cluster.settled(informers)
+                await cluster.settled(foos)
+                assert foos.lister.resource_version == str(cluster.resource_version)
                 assert controller.informers == (foos, bars)
 
     run_simulated(main)
