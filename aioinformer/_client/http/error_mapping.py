@@ -137,6 +137,9 @@ def _map_request_error(
                 f"{host}: {proxy.description} can't be reached: {reason}; {hint}"
             )
         case aiohttp.ClientConnectorDNSError():
+            if not isinstance(error.os_error, socket.gaierror):
+                reason = error.os_error.strerror or _system_reason(error.os_error)
+                return ConnectionFailed(f"{host}: the name can't be looked up: {reason}")
             reason = _system_reason(error.os_error)
             return ConnectionFailed(f"{host}: the name is not known: {reason}; {DNS_HINT}")
         case aiohttp.ClientConnectorError():
