@@ -91,7 +91,7 @@ class Authenticator:
 
         All that wait share one look a second at the sources.
         """
-        both = (self._credentials.authorization, self._credentials.tls)
+        both: tuple[object, ...] = (self._credentials.authorization, self._credentials.tls)
         parts = [each for each in both if isinstance(each, NoticesChange)]
         seen, loop = sum(each.changes for each in parts), asyncio.get_running_loop()
         with suppress(TimeoutError, NotRunning):  # NotRunning: the next request raises it

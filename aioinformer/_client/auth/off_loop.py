@@ -10,6 +10,7 @@ call gets a daemon thread of its own, at a cost of some tens of microseconds.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
@@ -18,11 +19,16 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+NO_THREAD = "no thread can be started, because this program or the machine has reached its limit"
+
 
 async def run_in_thread(function: Callable[[], T]) -> T:
     """Call ``function`` in a thread and return its result or raise its exception.
 
     After a cancellation the thread continues, and its result is discarded.
+
+    Raises:
+        BlockingIOError: the system starts no more threads.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -37,7 +43,11 @@ async def run_in_thread(function: Callable[[], T]) -> T:
             loop.call_soon_threadsafe(set_outcome, outcome)
 
     context = copy_context()
-    Thread(target=context.run, args=(run,), name="aioinformer: off the loop", daemon=True).start()
+    thread = Thread(target=context.run, args=(run,), name="aioinformer: off the loop", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise BlockingIOError(errno.EAGAIN, NO_THREAD) from error
     return await done
 
 

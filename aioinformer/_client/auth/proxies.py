@@ -27,6 +27,11 @@ def host_and_port(url: URL) -> str:
     return f"{url.host_subcomponent}:{url.port}"
 
 
+SOCKS_SCHEMES = ("socks5", "socks5h")
+SOCKS_PORT = 1080
+MAX_LOGIN_BYTES = 255
+"""Bytes of a user or a password in SOCKS5."""
+
 UNBRACKETED_ADDRESS = re.compile(
     r"(?:[^/?#]*://)?(?:[^/?#]*@)?\[?[\da-f]*(?::[\da-f.]*){2,}(?:%[^/?#\]]*)?(?:[/?#].*)?",
     re.IGNORECASE,
@@ -50,14 +55,20 @@ def is_loopback(url: URL) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy and the credentials for it."""
+    """An HTTP or SOCKS5 proxy and the credentials for it."""
 
     url: URL
     """The URL without user and password, because aiohttp shows it in the repr of its exceptions."""
     authorization: str = field(default="", repr=False)
-    """The ``Proxy-Authorization`` header; empty for none."""
+    """The ``Proxy-Authorization`` header of an HTTP proxy; empty for none."""
     variable: str = ""
     """The environment variable that names the proxy; empty if the configuration names it."""
+    login: tuple[str, str] | None = field(default=None, repr=False)
+    """The user and the password of a SOCKS5 proxy; ``None`` for none."""
+
+    @property
+    def is_socks(self) -> bool:
+        return self.url.scheme in SOCKS_SCHEMES
 
     @property
     def description(self) -> str:
@@ -70,22 +81,27 @@ def parse_proxy_url(text: str) -> Proxy:
     """Parse the URL of a proxy, which may contain a user and password.
 
     Raises:
-        ConfigurationError: the text is not the URL of an HTTP proxy.
+        ConfigurationError: the text is not the URL of an HTTP or SOCKS5 proxy.
     """
     try:
         url = URL(text)
     except ValueError:
         url = URL()
-    if url.scheme.startswith("socks"):
-        raise ConfigurationError(
-            "a proxy is a URL such as http://10.0.0.1:3128; SOCKS proxies are not supported"
-        )
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https", *SOCKS_SCHEMES) or not url.host:
         hint = bracket_hint(text, "http://[fd00::1]:3128")
-        raise ConfigurationError(f"a proxy is a URL such as http://10.0.0.1:3128{hint}")
-    if url.user is None:
+        raise ConfigurationError(
+            f"a proxy is a URL such as http://10.0.0.1:3128 or socks5://10.0.0.1:1080{hint}"
+        )
+    login = None if url.user is None else (url.user, url.password or "")
+    if url.scheme in SOCKS_SCHEMES:
+        if login and not all(0 < len(each.encode()) <= MAX_LOGIN_BYTES for each in login):
+            raise ConfigurationError(
+                f"the user and the password of a SOCKS5 proxy have 1 to {MAX_LOGIN_BYTES} bytes"
+            )
+        return Proxy(url.with_user(None).with_port(url.port or SOCKS_PORT), login=login)
+    if login is None:
         return Proxy(url)
-    pair = f"{url.user}:{url.password or ''}".encode()
+    pair = ":".join(login).encode()
     return Proxy(url.with_user(None), f"Basic {base64.b64encode(pair).decode()}")
 
 
@@ -100,7 +116,7 @@ def find_environment_proxy(server: URL, environment: Mapping[str, str]) -> Proxy
     no proxy. ``$HTTP_PROXY`` is ignored in a CGI program, where a request's header may set it.
 
     Raises:
-        ConfigurationError: the variable doesn't contain the URL of an HTTP proxy.
+        ConfigurationError: the variable doesn't contain the URL of an HTTP or SOCKS5 proxy.
     """
     scheme = server.scheme.upper()
     names = [f"{scheme}_PROXY", f"{scheme}_PROXY".lower()]

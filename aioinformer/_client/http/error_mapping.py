@@ -29,6 +29,7 @@ from aioinformer._client.http.hints import (
 )
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.sessions import MAX_HEAD_LINE, MAX_HEADERS
+from aioinformer._client.http.socks import SocksError
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import (
     ConnectionFailed,
@@ -121,6 +122,8 @@ def _map_request_error(
         case aiohttp.ClientHttpProxyError() if proxy is not None:
             answer = f"{error.status} {one_line(error.message, MAX_PHRASE_LENGTH)}".rstrip()
             return ConnectionFailed(f"{host}: {proxy.description} answered {answer}")
+        case SocksError() if proxy is not None:
+            return ConnectionFailed(f"{host}: {proxy.description} failed: {error}")
         case aiohttp.ClientConnectorCertificateError():
             return ConnectionFailed(
                 f"{host}: {describe_certificate_error(error.certificate_error)}"
@@ -134,6 +137,9 @@ def _map_request_error(
                 f"{host}: {proxy.description} can't be reached: {reason}; {hint}"
             )
         case aiohttp.ClientConnectorDNSError():
+            if not isinstance(error.os_error, socket.gaierror):
+                reason = error.os_error.strerror or _system_reason(error.os_error)
+                return ConnectionFailed(f"{host}: the name can't be looked up: {reason}")
             reason = _system_reason(error.os_error)
             return ConnectionFailed(f"{host}: the name is not known: {reason}; {DNS_HINT}")
         case aiohttp.ClientConnectorError():

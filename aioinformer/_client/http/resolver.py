@@ -27,6 +27,11 @@ AVOIDANCE = 300.0
 """Seconds for which other addresses precede one that has failed. A try of a server that does not
 answer takes more than a minute."""
 
+Address: TypeAlias = tuple[
+    int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]
+]
+"""One result of ``getaddrinfo``: family, kind, protocol, canonical name, address."""
+
 HostAndPort: TypeAlias = tuple[str, int]
 
 opened_addresses: ContextVar[list[str]] = ContextVar("opened_addresses")

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import socket
 import ssl
-from typing import TypeAlias
+from collections.abc import Callable
+from functools import partial
 
 import aiohttp
 
-from aioinformer._client.http.resolver import Resolver, opened_addresses
+from aioinformer._client.auth.proxies import Proxy
+from aioinformer._client.http.resolver import Address, Resolver, opened_addresses
+from aioinformer._client.http.socks import SocksConnector
 
 READ_BUFFER = 64 * 1024
 """Bytes that aiohttp buffers before it stops reading (it holds up to twice as many). An event may
@@ -37,12 +40,6 @@ _KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
 """Options that let the system probe idle connections. asyncio never probes a connection, and
 HTTP/1.1 has no ping. Without probes, a load balancer that forgets a connection would leave a watch
 idle until its own timeout."""
-
-
-Address: TypeAlias = tuple[
-    int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]
-]
-"""One result of ``getaddrinfo``: family, kind, protocol, canonical name, address."""
 
 
 def open_socket(address: Address) -> socket.socket:
@@ -71,15 +68,18 @@ class Sessions:
         *,
         connect: float,
         read_timeout: float,
+        proxy: Proxy | None = None,
     ) -> None:
         """Create the sessions without opening a connection.
 
         ``connect`` is the maximum seconds to open a connection, ``read_timeout`` the seconds
-        without a byte after which a request other than a watch fails.
+        without a byte after which a request other than a watch fails. A SOCKS5 ``proxy`` is used
+        for all connections; an HTTP proxy is that of a request.
         """
         self.tls = tls
-        self.requests = _create_session(tls, resolver, connect=connect, sock_read=read_timeout)
-        self.watches = _create_session(tls, resolver, connect=connect, sock_read=None)
+        create = partial(_create_session, tls, resolver, proxy, connect=connect)
+        self.requests = create(sock_read=read_timeout)
+        self.watches = create(sock_read=None)
         self._users = 0
         self._closing = False
 
@@ -116,13 +116,21 @@ class Sessions:
 
 
 def _create_session(
-    tls: ssl.SSLContext | None, resolver: Resolver, *, connect: float, sock_read: float | None
+    tls: ssl.SSLContext | None,
+    resolver: Resolver,
+    proxy: Proxy | None,
+    *,
+    connect: float,
+    sock_read: float | None,
 ) -> aiohttp.ClientSession:
+    create: Callable[..., aiohttp.TCPConnector] = aiohttp.TCPConnector
+    if proxy is not None and proxy.is_socks:
+        create = partial(SocksConnector, proxy)
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
+        connector=create(
+            resolver=resolver,
             limit=0,  # ``Transport`` has its own limits
             ssl=True if tls is None else tls,
-            resolver=resolver,
             use_dns_cache=False,  # it would alternate between the addresses
             socket_factory=open_socket,
         ),

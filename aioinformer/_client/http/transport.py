@@ -267,7 +267,8 @@ class Transport:
     ) -> ResponseStream:
         sessions = await self._sessions_for(credentials.tls)
         sessions.acquire()
-        token = opened_addresses.set(opened := [])
+        opened: list[str] = []
+        token = opened_addresses.set(opened)
         try:
             response = await self._send(request, credentials.header, sessions)
         except BaseException:  # also a time limit of the caller, such as that of a lease
@@ -315,8 +316,8 @@ class Transport:
         header = ""
         with suppress(FetchError):  # which the first request raises
             header = (await self._authenticator.current_credentials()).header
-        own = {} if callable(self._headers) else self._headers
-        if fault := self._find_exposure(CIMultiDict(own), header):
+        own = CIMultiDict[str]() if callable(self._headers) else CIMultiDict(self._headers)
+        if fault := self._find_exposure(own, header):
             raise ConfigurationError(fault)
 
     def _find_exposure(self, headers: Mapping[str, str], authorization: str) -> str:
@@ -347,7 +348,13 @@ class Transport:
         if previous is not None and previous.tls is tls:
             return previous
         limits = self._timeouts
-        current = Sessions(tls, self._resolver, connect=limits.connect, read_timeout=limits.read)
+        current = Sessions(
+            tls,
+            self._resolver,
+            connect=limits.connect,
+            read_timeout=limits.read,
+            proxy=self._credentials.proxy,
+        )
         self._current_sessions = current
         self._sessions = {each for each in self._sessions if not each.closed} | {current}
         if previous is not None:
@@ -375,7 +382,7 @@ class Transport:
                     headers=headers,
                     middlewares=(send_once,) if request.is_write else None,
                     allow_redirects=False,
-                    proxy=proxy.url if proxy else None,
+                    proxy=proxy.url if proxy and not proxy.is_socks else None,
                     proxy_headers=self._proxy_headers() or None,
                     server_hostname=self._credentials.tls_server_name,
                 )
@@ -415,7 +422,7 @@ class Transport:
 
     def _proxy_headers(self) -> dict[str, str]:
         proxy = self._credentials.proxy
-        authorization = proxy.authorization if proxy else ""
+        authorization = proxy.authorization if proxy and not proxy.is_socks else ""
         return {"Proxy-Authorization": authorization} if authorization else {}
 
     def _build_url(self, request: ApiRequest) -> URL:

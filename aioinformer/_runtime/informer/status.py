@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
@@ -22,6 +23,14 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.reporting.health import Health
+
+REPORTS = (
+    ".delivery.statistics",
+    ".reporting.error_copy",
+    ".reporting.health",
+    ".reporting.problem",
+)
+"""The modules that are needed when something fails."""
 
 MAX_REJECTED_KEYS = 100
 """Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
@@ -49,9 +58,8 @@ class InformerStatus:
 
     def start(self) -> None:
         """Load what reports failures: later, the program may have no free file descriptor."""
-        from aioinformer._runtime.delivery import statistics  # noqa: F401
-        from aioinformer._runtime.reporting import error_copy, health, problem  # noqa: F401
-
+        for each in REPORTS:
+            import_module(each, "aioinformer._runtime")
         self.started = True
 
     def health(self) -> Health:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias, cast
 
+from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._core.callables import check_not_async, check_signature
 from aioinformer.adapters.asgi.responses import Receive, Scope, Send, check_http, send_response
 
@@ -55,7 +56,7 @@ class MetricsEndpoint:
         check_http(scope)
         accepted: dict[bytes, bytes] = dict(scope["headers"])
         accept = accepted.get(b"accept", b"").decode("latin-1")
-        body, content_type = await asyncio.to_thread(self._expose, accept)
+        body, content_type = await run_in_thread(partial(self._expose, accept))
         headers = ((b"content-type", content_type.encode("latin-1")),)
         await send_response(send, 200, headers, body)
 

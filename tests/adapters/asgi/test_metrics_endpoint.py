@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -22,6 +24,20 @@ async def test_a_scrape_is_answered_in_a_thread_with_the_content_type_of_the_met
     answer = await request(MetricsEndpoint(exposition))
     assert (answer.status, answer.headers, answer.ended) == (200, {"content-type": "a/b"}, True)
     assert answer.body == b"accept '' in the main thread: False"
+
+
+async def test_a_scrape_is_answered_while_the_threads_of_the_program_are_busy() -> None:
+    finish = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        asyncio.get_running_loop().set_default_executor(pool)
+        busy = asyncio.create_task(asyncio.to_thread(finish.wait))
+        await asyncio.sleep(0)  # the task takes the thread
+        try:
+            async with asyncio.timeout(10):
+                assert (await request(MetricsEndpoint(exposition))).status == 200
+        finally:
+            finish.set()
+            await busy
 
 
 async def test_the_accept_header_chooses_the_format() -> None:

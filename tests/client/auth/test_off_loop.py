@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer.errors import ConnectionFailed
+from tests.client.transports import read_error, running_transport
 
 HANGS = """
 import asyncio, sys
@@ -47,6 +49,26 @@ async def test_the_function_runs_in_a_daemon_thread_with_the_context_of_the_call
     assert thread is not threading.main_thread()
     assert thread.daemon
     assert value == "inside"
+
+
+async def test_a_machine_without_a_free_thread_is_an_error_of_the_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All callers expect ``OSError``: their work reads files or the network."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(BlockingIOError, match="no thread can be started"):
+        await run_in_thread(lambda: 7)
+    async with running_transport("http://kubernetes.example") as transport:
+        error = await read_error(transport)
+    assert type(error) is ConnectionFailed
+    assert str(error) == (
+        "kubernetes.example:80: the name can't be looked up: no thread can be started, because "
+        "this program or the machine has reached its limit"
+    )
 
 
 async def test_the_number_of_concurrent_threads_has_no_limit() -> None:

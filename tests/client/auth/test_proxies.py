@@ -28,7 +28,7 @@ def test_a_proxy_without_a_user_needs_no_header() -> None:
     assert parse_proxy_url("http://proxy.example:3128") == Proxy(URL("http://proxy.example:3128"))
 
 
-@pytest.mark.parametrize("text", ["socks5://proxy:1080", "proxy:3128", "http://[bad"])
+@pytest.mark.parametrize("text", ["socks4://proxy:1080", "proxy:3128", "http://[bad", "socks5:"])
 def test_a_proxy_that_is_no_http_proxy_is_rejected(text: str) -> None:
     with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
         parse_proxy_url(text)
@@ -39,14 +39,22 @@ def test_the_error_for_an_ipv6_address_without_brackets_shows_how_it_is_written(
     with pytest.raises(ConfigurationError) as caught:
         parse_proxy_url(text)
     assert str(caught.value) == (
-        "a proxy is a URL such as http://10.0.0.1:3128: an IPv6 address is written in brackets, as "
-        "in http://[fd00::1]:3128"
+        "a proxy is a URL such as http://10.0.0.1:3128 or socks5://10.0.0.1:1080: an IPv6 address "
+        "is written in brackets, as in http://[fd00::1]:3128"
     )
 
 
-def test_the_error_for_a_socks_proxy_says_that_none_is_supported() -> None:
-    with pytest.raises(ConfigurationError, match="SOCKS proxies are not supported") as caught:
-        parse_proxy_url(f"socks5://me:{CANARY}@proxy:1080")
+def test_the_login_of_a_socks_proxy_is_removed_from_its_url() -> None:
+    proxy = parse_proxy_url(f"socks5://me:{CANARY}@proxy")
+
+    assert (str(proxy.url), proxy.login) == ("socks5://proxy:1080", ("me", CANARY))
+    assert CANARY not in repr(proxy)
+
+
+@pytest.mark.parametrize("login", ["me", f"me:{CANARY * 30}"])
+def test_a_login_that_socks_can_not_send_is_rejected(login: str) -> None:
+    with pytest.raises(ConfigurationError, match="have 1 to 255 bytes") as caught:
+        parse_proxy_url(f"socks5://{login}@proxy")
     assert CANARY not in error_chain_text(caught.value)
 
 
@@ -80,7 +88,7 @@ def test_a_proxy_without_a_scheme_is_an_http_proxy_and_its_password_is_not_in_it
     assert CANARY not in repr(proxy)
 
 
-@pytest.mark.parametrize("text", [f"socks5://me:{CANARY}@a:1", f"http://me:{CANARY}@[bad"])
+@pytest.mark.parametrize("text", [f"socks4://me:{CANARY}@a:1", f"http://me:{CANARY}@[bad"])
 def test_a_variable_that_names_no_http_proxy_is_an_error_where_a_proxy_is_needed(text: str) -> None:
     with pytest.raises(
         ConfigurationError, match=r"^\$HTTPS_PROXY can't be used for a\.b: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -70,10 +71,6 @@ async def failure_of(client: Client) -> InformerError:
     return caught.value
 
 
-def explicit(**options: Any) -> Client:
-    return Client(REMOTE, **options)
-
-
 def ready_made(
     library: Any,
     client_of: Callable[..., Client],
@@ -90,15 +87,11 @@ def ready_made(
 
 
 GIVEN: Mapping[str, Callable[..., Client]] = {
-    "token=": lambda **options: explicit(token=SECRET, **options),
-    "headers=": lambda **options: explicit(headers={"authorization": SECRET}, **options),
-    "headers= with a cookie": lambda **options: explicit(headers={"Cookie": SECRET}, **options),
-    "kubernetes_asyncio": lambda **options: ready_made(
-        kubernetes_asyncio.client, adapter_of_ka.client_of, **options
-    ),
-    "kubernetes.aio": lambda **options: ready_made(
-        kubernetes.aio.client, kubernetes_aio.client_of, **options
-    ),
+    "token=": partial(Client, REMOTE, token=SECRET),
+    "headers=": partial(Client, REMOTE, headers={"authorization": SECRET}),
+    "headers= with a cookie": partial(Client, REMOTE, headers={"Cookie": SECRET}),
+    "kubernetes_asyncio": partial(ready_made, kubernetes_asyncio.client, adapter_of_ka.client_of),
+    "kubernetes.aio": partial(ready_made, kubernetes.aio.client, kubernetes_aio.client_of),
 }
 
 
@@ -144,7 +137,7 @@ async def test_credentials_that_come_with_a_later_request_are_withheld_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     headers = dict[str, str]()
-    async with recorder(monkeypatch) as proxy, explicit(headers=lambda: headers) as client:
+    async with recorder(monkeypatch) as proxy, Client(REMOTE, headers=lambda: headers) as client:
         await client.get_raw("/version")
         headers["Authorization"] = SECRET
         with pytest.raises(FetchError, match="the credentials are not sent") as caught:
@@ -155,7 +148,7 @@ async def test_credentials_that_come_with_a_later_request_are_withheld_as_well(
 
 
 async def test_a_request_without_credentials_needs_no_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with recorder(monkeypatch) as proxy, explicit(headers={"X-Team": "shop"}) as client:
+    async with recorder(monkeypatch) as proxy, Client(REMOTE, headers={"X-Team": "shop"}) as client:
         await client.get_raw("/version")
         assert proxy.requests == 1
 

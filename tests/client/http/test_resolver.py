@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from aioinformer import Client, SharedInformerFactory
 from aioinformer._client.http.request import ApiRequest, Timeouts
 from aioinformer._client.http.resolver import AVOIDANCE
 from aioinformer.errors import ConnectionFailed, FetchError, NotRunning
@@ -242,6 +243,29 @@ def test_a_failed_address_is_the_first_again_after_some_minutes(
                 await asyncio.sleep(wait)
                 assert await read(transport) == b"pong"
                 await asyncio.sleep(AVOIDANCE - wait)
+
+    run_accelerated(scenario())
+
+
+@pytest.mark.parametrize(("fault", "seconds"), [("503", 10), ("closing", 10), ("silent", 200)])
+def test_an_informer_syncs_from_the_address_that_works(
+    fault: str, seconds: float, names: dict[str, list[str]]
+) -> None:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            await asyncio.Event().wait()
+        return web.json_response(
+            {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
+        )
+
+    async def scenario() -> None:
+        async with (
+            two_addresses(names, fault, good=serve) as server,
+            Client(server) as client,
+            SharedInformerFactory(client) as informers,
+        ):
+            informers.informer("pods", watch_list=False)
+            await informers.wait_synced(seconds)
 
     run_accelerated(scenario())
 

@@ -387,11 +387,11 @@ async def test_the_proxy_of_a_kubeconfig_precedes_that_of_the_environment(tmp_pa
 
 
 async def test_the_error_for_a_proxy_that_can_not_be_used_names_the_context(tmp_path: Path) -> None:
-    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"proxy-url": "socks5://a:1080"}))
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"proxy-url": "socks4://a:1080"}))
 
     assert await load_error(Kubeconfig(path)) == (
-        f"{path}: context 'main': a proxy is a URL such as http://10.0.0.1:3128; SOCKS proxies are "
-        "not supported"
+        f"{path}: context 'main': a proxy is a URL such as http://10.0.0.1:3128 or "
+        "socks5://10.0.0.1:1080"
     )
 
 
