@@ -74,6 +74,9 @@ class KubeObject(
     ``obj["spec"]["nodeName"]`` reads the body, which is decoded at the first use. Two objects are
     equal if key, uid and bytes are equal. Writing raises ``TypeError``; ``to_dict()`` returns a
     copy.
+
+    ``json.dumps`` takes no mapping but a ``dict``: write ``json.dumps(obj.to_dict())``, for a list
+    of objects ``json.dumps(objects, default=KubeObject.to_dict)``, or use ``raw``.
     """
 
     key: ObjectKey
