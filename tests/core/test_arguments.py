@@ -252,6 +252,7 @@ async def test_a_selection_without_a_name_is_an_error_that_says_what_to_write() 
     source: Any = ClusterSource(Cluster())
     async with SharedInformerFactory(source) as informers, Client("http://127.0.0.1:1") as client:
         factory: Any = informers
+        opened: Any = client
         pods: Any = informers.informer("pods")
         api: Any = client.api("pods")
         selection = "labels=, namespace=, fields=, where="
@@ -261,7 +262,7 @@ async def test_a_selection_without_a_name_is_an_error_that_says_what_to_write() 
             (pods.lister.count, selection),
             (partial(factory.informer, "pods"), "namespace=, namespaces=, labels="),
             (partial(factory.use, "pods"), "namespace=, namespaces=, labels="),
-            (partial(client.api, "pods"), "namespace="),
+            (partial(opened.api, "pods"), "namespace="),
             (api.list, "labels=, fields="),
             (api.pages, "labels=, fields="),
             (partial(api.watch, "1"), "labels=, fields="),
