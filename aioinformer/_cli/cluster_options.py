@@ -106,7 +106,8 @@ def credential_kind(context: Context) -> str:
         kind = ""
     pair = "client-certificate" in user or "client-certificate-data" in user
     shown = " and ".join(each for each in (kind, "client certificate" if pair else "") if each)
-    impersonation = ", impersonates another user" if context.impersonation_headers else ""
+    headers = dict(context.impersonation_headers)
+    impersonation = f", impersonates {headers['Impersonate-User']}" if headers else ""
     return (shown or "none (anonymous)") + impersonation
 
 

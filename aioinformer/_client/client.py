@@ -29,6 +29,7 @@ from aioinformer._client.http.request import JSON, ApiRequest, Timeouts, read_al
 from aioinformer._client.http.transport import ResponseStream, Transport
 from aioinformer._client.http.user_agent import ProgramNames
 from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.decode_errors import discard_input
@@ -280,6 +281,7 @@ class Client:
         resource.path(namespace)  # raises the ValueError of the docstring
         return ClientListerWatcher(self, resource, namespace, chosen, lane)
 
+    @suggest_keywords
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceApi:
         """Return the reads and writes of a resource: a ``ResourceWriter`` with lists and watches.
 

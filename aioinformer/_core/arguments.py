@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature, unwrap
 from typing import Any, TypeVar
 
 MAX_MANAGER_LENGTH = 128
 """The longest field manager that a server accepts (apimachinery's ``FieldManagerMaxLength``)."""
+
+MAX_NAMED = 6
+"""Keywords that an error names."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,14 +40,24 @@ OTHER_NAMES = {
 
 
 def suggest_keywords(function: F) -> F:
-    """Decorate a function: a misspelt keyword raises a TypeError that suggests the correct one."""
-    names = [*signature(function).parameters]
+    """Decorate a function: a misspelt keyword, or an argument that needs its keyword, raises a
+    TypeError that suggests the correct one.
+    """
+    parameters = [*signature(function).parameters.values()]
+    names = [each.name for each in parameters]
+    named = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
+    is_open = bool(parameters) and parameters[-1].kind is Parameter.VAR_KEYWORD
+    first = len(names) - len(named) - is_open
+    named = [*_typed_keywords(function, parameters[-1]), *named] if is_open else named
     *_, owner, last = ("", *function.__qualname__.split("."))
     called = owner if last == "__init__" else last
 
     @wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
-        for name in keywords:
+        if len(args) > first and named:
+            hint = ", ".join(f"{each}=" for each in named[:MAX_NAMED])
+            raise TypeError(f"{called}() needs the name of the argument, such as {hint}")
+        for name in () if is_open else keywords:
             if name not in names:
                 shown = f"{called}() has no argument {name!r}"
                 raise TypeError(shown + suggest_keyword(name, names))
@@ -53,6 +66,13 @@ def suggest_keywords(function: F) -> F:
     found: Any = checked
     decorated: F = found
     return decorated
+
+
+def _typed_keywords(function: Callable[..., Any], parameter: Parameter) -> Iterable[str]:
+    """Return the keywords of a parameter such as ``**options: Unpack[ListKeywords]``."""
+    name = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
+    keywords: Iterable[str] = unwrap(function).__globals__[name].__annotations__
+    return keywords
 
 
 def check_names(keywords: Iterable[str], names: Iterable[str], *others: str) -> None:

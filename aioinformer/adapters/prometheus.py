@@ -103,7 +103,13 @@ class PrometheusMetrics(RecordingMetrics):
             )
         self._registry = chosen
         totals = Totals()
-        chosen.register(_Collector(totals))
+        try:
+            chosen.register(_Collector(totals))
+        except ValueError:  # its text has the name of each metric
+            raise ValueError(
+                "the registry has the metrics of another PrometheusMetrics: share that one among "
+                "all factories, or pass registry=CollectorRegistry(), as for each app of a test"
+            ) from None
         super().__init__(_PrometheusInstruments(chosen), totals)
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:

@@ -246,8 +246,9 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
 
 def test_a_registry_rejects_a_second_instance(registry: CollectorRegistry) -> None:
     PrometheusMetrics(registry)
-    with pytest.raises(ValueError, match="Duplicated timeseries"):
+    with pytest.raises(ValueError, match=r"pass registry=CollectorRegistry\(\)") as caught:
         PrometheusMetrics(registry)
+    assert len(str(caught.value)) < 200
 
 
 def test_the_state_shows_in_the_repr(metrics: PrometheusMetrics) -> None:

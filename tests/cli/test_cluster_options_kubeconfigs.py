@@ -63,7 +63,7 @@ def test_files_are_chosen_as_kubectl_chooses_them(tmp_path: Path) -> None:
         ({"auth-provider": {"name": "oidc"}}, "id-token of an auth-provider"),
         ({"client-certificate-data": "secret-1"}, "client certificate"),
         ({"token": "secret-1", "client-certificate": "c"}, "token and client certificate"),
-        ({"token": "secret-1", "as": "jane"}, "token, impersonates another user"),
+        ({"token": "secret-1", "as": "jane"}, "token, impersonates jane"),
     ],
 )
 def test_the_kind_of_credentials_is_shown_without_a_secret(user: dict[str, Any], kind: str) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any, TypedDict, Unpack
 
 import pytest
 
+from aioinformer import Client, SharedInformerFactory
 from aioinformer._core.arguments import (
     MAX_MANAGER_LENGTH,
     check_bool,
@@ -17,6 +20,7 @@ from aioinformer._core.arguments import (
     suggest_keyword,
     suggest_keywords,
 )
+from aioinformer.testing import Cluster, ClusterSource
 
 
 @suggest_keywords
@@ -204,3 +208,67 @@ def test_a_field_manager_has_the_limit_of_the_server() -> None:
     check_field_manager("field_manager", "m" * MAX_MANAGER_LENGTH)
     with pytest.raises(ValueError, match=r"^field_manager must be 1 to 128 printable"):
         check_field_manager("field_manager", "m" * (MAX_MANAGER_LENGTH + 1))
+
+
+class Sizes(TypedDict, total=False):
+    width: int
+    height: int
+
+
+class Drawer:
+    @suggest_keywords
+    def open(self, *, speed: int = 1) -> int:
+        return speed
+
+    @suggest_keywords
+    def fill(self, name: str, /, *, count: int = 1, **sizes: Unpack[Sizes]) -> int:
+        return count + len(sizes)
+
+
+def test_an_argument_that_needs_its_name_is_an_error_that_lists_the_names() -> None:
+    drawer = Drawer()
+    assert drawer.open(speed=2) == 2
+    assert drawer.fill("a", count=3, width=1) == 4
+    calls: list[tuple[Callable[..., object], tuple[object, ...], str]] = [
+        (
+            drawer.open,
+            ("fast",),
+            "open() needs the name of the argument, such as speed=",
+        ),
+        (
+            drawer.fill,
+            ("a", 3),
+            "fill() needs the name of the argument, such as width=, height=, count=",
+        ),
+        (add, (1, 2), "add() needs the name of the argument, such as factor="),
+    ]
+    for call, arguments, text in calls:
+        with pytest.raises(TypeError) as caught:
+            call(*arguments)
+        assert str(caught.value) == text
+
+
+async def test_a_selection_without_a_name_is_an_error_that_says_what_to_write() -> None:
+    source: Any = ClusterSource(Cluster())
+    async with SharedInformerFactory(source) as informers, Client("http://127.0.0.1:1") as client:
+        factory: Any = informers
+        opened: Any = client
+        pods: Any = informers.informer("pods")
+        api: Any = client.api("pods")
+        selection = "labels=, namespace=, fields=, where="
+        for call, names in (
+            (pods.lister.list, selection),
+            (pods.lister.scan, selection),
+            (pods.lister.count, selection),
+            (partial(factory.informer, "pods"), "namespace=, namespaces=, labels="),
+            (partial(factory.use, "pods"), "namespace=, namespaces=, labels="),
+            (partial(opened.api, "pods"), "namespace="),
+            (api.list, "labels=, fields="),
+            (api.pages, "labels=, fields="),
+            (partial(api.watch, "1"), "labels=, fields="),
+            (partial(pods.wait_for, {}), "timeout="),
+            (partial(pods.wait_until, "a", bool), "timeout="),
+            (partial(pods.wait_until_all, bool), "namespace=, labels="),
+        ):
+            with pytest.raises(TypeError, match=f"needs the name of the argument, such as {names}"):
+                call("shop")

@@ -15,7 +15,7 @@ from typing_extensions import Unpack
 
 from aioinformer._client.api.read_options import ListKeywords, LogKeywords, WatchKeywords
 from aioinformer._client.api.subresources import Scale, decode_scale, split_lines
-from aioinformer._core.arguments import suggest_keyword
+from aioinformer._core.arguments import suggest_keyword, suggest_keywords
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, field_selector, label_selector
 from aioinformer._core.listwatch.requests import NEWEST, PAGE_SIZE, ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
@@ -107,6 +107,7 @@ class ResourceApi:
     ) -> ObjectList[KubeObject]: ...
     @overload
     async def list(self, *, model: type[T], **options: Unpack[ListKeywords]) -> ObjectList[T]: ...
+    @suggest_keywords
     async def list(
         self, *, model: type[Any] | None = None, **options: Unpack[ListKeywords]
     ) -> ObjectList[Any]:
@@ -141,6 +142,7 @@ class ResourceApi:
     def pages(
         self, *, model: type[T], **options: Unpack[ListKeywords]
     ) -> AsyncGenerator[ObjectList[T]]: ...
+    @suggest_keywords
     def pages(
         self, *, model: type[Any] | None = None, **options: Unpack[ListKeywords]
     ) -> AsyncGenerator[ObjectList[Any]]:
@@ -167,6 +169,7 @@ class ResourceApi:
     def watch(
         self, resource_version: str = "", *, model: type[T], **options: Unpack[WatchKeywords]
     ) -> ObjectWatch[T]: ...
+    @suggest_keywords
     def watch(
         self,
         resource_version: str = "",

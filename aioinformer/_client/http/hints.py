@@ -161,22 +161,21 @@ def find_denied_user(status: Status) -> str:
 
 
 def _hint_for_forbidden(status: Status, path: str, verb: str) -> str:
-    """Return the hint for a 403; empty if an admission plugin or a webhook has denied the request,
-    whose sentence says why.
+    """Return the hint for a 403; empty for the sentence of an admission plugin, a policy or a
+    webhook, which says why.
     """
     message, user = status.message, find_denied_user(status)
+    denied = DENIAL.search(message)
     if user == ANONYMOUS_USER:
         return f"the request was anonymous: {LOGIN_HINT}"
     if BLOCKING_DENIAL in message:
         return BLOCKING_HINT
-    reason = message.partition("forbidden: ")[2]
     if OWNER_DENIAL in message:
         verb = "delete"
     elif CREATION_DENIAL.search(message):
         verb = "create"
-    elif reason and not reason.startswith(('User "', "RBAC: ")):
+    elif not (denied or " is forbidden: RBAC: " in message or message in ("", "Forbidden")):
         return ""
-    denied = DENIAL.search(message)
     found = denied if denied and denied["plural"] else OBJECT_PATH.search(path)
     if found is None:  # kubectl takes the path itself
         check = _can_i(verb, path, {"--as=": user})

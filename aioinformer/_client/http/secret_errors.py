@@ -51,13 +51,17 @@ _PRECONDITION = (
     r"uid mismatch: the provided object specified uid [\w-]*, and no existing object was found)"
 )
 _QUOTA = r"exceeded quota: [\w.-]+, requested: [\w./=,-]+, used: [\w./=,-]+, limited: [\w./=,-]+"
+_OWNERS = (
+    r"cannot set (?:an ownerRef on a resource you can't delete|blockOwnerDeletion if an "
+    r"ownerReference refers to a resource you can't set finalizers on): "
+)
 _TERMINATING = r"unable to create new content in namespace [\w-]+ because it is being terminated"
 
 KNOWN_SENTENCES = (
     # The credentials and the role. An authorizer sees the request's path, and never an object.
     "Unauthorized",
     rf"(?:[a-z0-9.]+(?: {_NAME})? is )?forbidden: {_AUTHORIZED}(?:: .*)?",
-    rf"secrets {_NAME} is forbidden: (?:{_QUOTA}|{_TERMINATING})",
+    rf"secrets {_NAME} is forbidden: ?(?:{_QUOTA}|{_TERMINATING}|{_OWNERS}.*)?",
     # The object, its version and its owners. Fields have names there, and no values.
     rf"{_OBJECT} (?:not found|already exists)",
     r"the server could not find the requested resource",

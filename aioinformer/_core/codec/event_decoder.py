@@ -33,6 +33,7 @@ from aioinformer._core.codec.type_check import (
     LINE_ENDS,
     PLAIN_HEADS,
     LineHeads,
+    describe_list,
     find_other_namespace,
     iter_line_heads,
     read_other_type,
@@ -273,6 +274,15 @@ class EventDecoder:
             raise self._protocol_error(line, error) from error
 
     def _protocol_error(self, line: bytes, error: Exception) -> ProtocolError:
+        return self.list_error(line) or self._no_event_error(line, error)
+
+    def list_error(self, raw: bytes) -> ProtocolError | None:
+        """Return the error for a list in the place of a watch; ``None`` if ``raw`` is none."""
+        found = describe_list(raw)
+        message = f"the watch of {self._resource} brought no event: {found}"
+        return ProtocolError(message, phase="watch") if found else None
+
+    def _no_event_error(self, line: bytes, error: Exception) -> ProtocolError:
         size = quantity(len(line.removesuffix(b"\n")), "byte")
         reason = discard_input(error)
         message = f"a line of {size} in the watch of {self._resource} is no event: {reason}"

@@ -49,9 +49,7 @@ class LineSplitter:
         find, start = chunk.find, 0
         end = find(b"\n") + 1  # not ``bytes.split``, which looks at one byte after the other
         if end and self._tail:
-            line = b"".join((*self._tail, chunk[:end]))
-            self._tail.clear()
-            self._tail_size = 0
+            line = self.take_rest(chunk[:end])
             if line not in _EMPTY_LINES:
                 lines.append((line, 0, len(line)))
             start, end = end, find(b"\n", end) + 1
@@ -72,6 +70,13 @@ class LineSplitter:
                 "this size, raise line_cap",
                 phase="watch",
             )
+
+    def take_rest(self, end: bytes = b"") -> bytes:
+        """Return the line under way with its end."""
+        rest = b"".join((*self._tail, end))
+        self._tail.clear()
+        self._tail_size = 0
+        return rest
 
     @property
     def buffered(self) -> int:

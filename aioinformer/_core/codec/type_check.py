@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
 from aioinformer._core.codec.status_decoder import one_line, quote_kind
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.objects.deltas import DeltaKind
 from aioinformer._core.objects.json_depth import decode_nested
-from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.resources import BUILT_IN, Resource
 
 LineHeads: TypeAlias = dict[bytes, tuple[DeltaKind, bytes, int]]
 """The heads of lines by the first letter of the event's type: the kind of the change, the bytes,
@@ -56,7 +57,12 @@ class _TypeMeta(Struct, rename="camel", gc=False):
     api_version: str = ""
 
 
+class _ListMeta(_TypeMeta, rename="camel", gc=False):
+    items: Raw | UnsetType = UNSET
+
+
 _decode_type_meta = Decoder(_TypeMeta).decode
+_decode_list_meta = Decoder(_ListMeta).decode
 
 
 def find_other_type(resource: Resource, kind: str, api_version: str) -> str:
@@ -69,8 +75,30 @@ def find_other_type(resource: Resource, kind: str, api_version: str) -> str:
         return ""
     if kind in ("", resource.kind) and api_version in ("", resource.api_version):
         return ""
-    shown = f"{quote_kind(kind) or 'no kind'} of {one_line(api_version, 80) or 'no apiVersion'}"
-    return f"of another kind: {shown}"
+    expected = f"{resource.kind} of {resource.api_version}"
+    shown = _describe_type(kind, api_version)
+    hint = ""
+    if api_version == resource.api_version and resource not in BUILT_IN:
+        hint = "; is the kind= of the Resource right?"
+    return f"of another kind: {shown}, where {expected} was expected{hint}"
+
+
+def _describe_type(kind: str, api_version: str) -> str:
+    return f"{quote_kind(kind) or 'no kind'} of {one_line(api_version, 80) or 'no apiVersion'}"
+
+
+def describe_list(raw: bytes) -> str:
+    """Return the description of a list, with which a server answers that ignores ``watch=true``;
+    empty if ``raw`` is none.
+    """
+    try:
+        meta = decode_nested(_decode_list_meta, raw)
+    except DECODE_ERRORS:
+        return ""
+    if meta.items is UNSET:
+        return ""
+    shown = _describe_type(meta.kind, meta.api_version)
+    return f"a list came ({shown}): the server, or a proxy before it, ignores watch=true"
 
 
 def read_other_type(resource: Resource, raw: bytes) -> str:

@@ -119,6 +119,11 @@ class WatchDecoder:
             self._remove_excluded(batch)
         return batch
 
+    def finish(self) -> FetchError | None:
+        """Return the error of a watch that ended, if what it brought was a list; else ``None``."""
+        rest = self._splitter.take_rest()
+        return self._decoder.list_error(rest) if rest else None
+
     def _remove_excluded(self, batch: WatchBatch) -> None:
         """Remove the places of excluded changes, and keep the version of the last one.
 

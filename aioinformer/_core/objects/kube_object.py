@@ -80,6 +80,9 @@ class KubeObject(
     The repr shows no content, and of a Secret the reprs of its parts, such as ``obj["data"]``,
     show none either. Not hidden are single texts (``obj["data"]["password"]``), ``raw``, copies
     (``to_dict()``, ``dict(...)``) and models.
+
+    ``json.dumps`` takes no mapping but a ``dict``: write ``json.dumps(obj.to_dict())``, for a list
+    of objects ``json.dumps(objects, default=KubeObject.to_dict)``, or use ``raw``.
     """
 
     key: ObjectKey

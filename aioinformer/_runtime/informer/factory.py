@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from msgspec import Struct
 from typing_extensions import Unpack
 
-from aioinformer._core.arguments import check_seconds
+from aioinformer._core.arguments import check_seconds, suggest_keywords
 from aioinformer._core.cache.store import Indexers, check_indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
@@ -181,6 +181,7 @@ class SharedInformerFactory:
         convert: Callable[[KubeObject], M],
         **request: Unpack[InformerRequest],
     ) -> SharedInformer[M]: ...
+    @suggest_keywords
     def informer(
         self,
         resource: str | Resource,
@@ -246,6 +247,7 @@ class SharedInformerFactory:
         convert: Callable[[KubeObject], M],
         **request: Unpack[InformerRequest],
     ) -> AbstractAsyncContextManager[SharedInformer[M]]: ...
+    @suggest_keywords
     @asynccontextmanager
     async def use(
         self,

@@ -347,6 +347,7 @@ class SharedInformer(Generic[T]):
         """
         await self.reader.add_index(name, function)
 
+    @suggest_keywords
     async def wait_for(self, obj: Mapping[str, Any], *, timeout: float | None = None) -> T | None:
         """Wait until the cache shows a written object: ``await pods.wait_for(answer, timeout=5)``.
 
@@ -381,6 +382,7 @@ class SharedInformer(Generic[T]):
     async def wait_until(
         self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
     ) -> T | None: ...
+    @suggest_keywords
     async def wait_until(
         self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
     ) -> T | None:
@@ -408,6 +410,7 @@ class SharedInformer(Generic[T]):
         found = await self.reader.wait_until(self.lister.key(key), predicate, timeout)
         return self.reader.convert(found)
 
+    @suggest_keywords
     async def wait_until_all(
         self,
         predicate: ObjectTest[T],

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NoReturn
 
+from msgspec import structs
 from typing_extensions import Unpack
 
 from aioinformer._core.chunked_list import ChunkedList
@@ -419,7 +420,7 @@ class Reflector:
         end = (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
         if state.confirmation.end_watch(end):
             self._confirm_restored()
-        return end
+        return structs.replace(end, error=decoder.finish() or end.error) if end.error else end
 
     async def _wait_for_room(self, idle_timeout: IdleTimeout) -> None:
         idle_timeout.pause()

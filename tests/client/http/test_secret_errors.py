@@ -58,6 +58,15 @@ def test_an_error_of_a_secret_shows_only_its_fields() -> None:
         "cluster scope",
         'secrets "token" is forbidden: User "ada" cannot get resource "secrets" in API group "" in '
         'the namespace "web": RBAC: role.rbac.authorization.k8s.io "reader" not found',
+        'secrets is forbidden: User "ada" cannot impersonate-on:user-info:list resource "secrets" '
+        'in API group "" at the cluster scope',
+        'secrets "token" is forbidden:',
+        'users "bob" is forbidden: User "ada" cannot impersonate resource "users" in API group "" '
+        "at the cluster scope",
+        'secrets "token" is forbidden: cannot set an ownerRef on a resource you can\'t delete: , '
+        "<nil>",
+        'secrets "token" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers '
+        "to a resource you can't set finalizers on: , <nil>",
         'secrets "token" is forbidden: exceeded quota: few, requested: secrets=1, used: secrets=9, '
         "limited: secrets=9",
         'secrets "token" is forbidden: unable to create new content in namespace web because it is '

@@ -43,7 +43,20 @@ def test_an_object_of_the_resource_has_no_other_type(kind: str, api_version: str
     ],
 )
 def test_another_type_is_described(kind: str, api_version: str, shown: str) -> None:
-    assert find_other_type(PODS, kind, api_version) == f"of another kind: {shown}"
+    assert find_other_type(PODS, kind, api_version) == (
+        f"of another kind: {shown}, where Pod of v1 was expected"
+    )
+
+
+@pytest.mark.parametrize(
+    ("api_version", "hint"),
+    [("example.com/v1", "; is the kind= of the Resource right?"), ("example.com/v2", "")],
+)
+def test_a_kind_that_the_program_has_named_is_doubted(api_version: str, hint: str) -> None:
+    shops = Resource("example.com", "v1", "shops", "Store")
+    assert find_other_type(shops, "Shop", api_version) == (
+        f"of another kind: Shop of {api_version}, where Store of example.com/v1 was expected{hint}"
+    )
 
 
 def test_any_type_is_accepted_of_a_resource_without_a_kind() -> None:
@@ -54,7 +67,7 @@ def test_the_type_is_read_from_the_bytes_of_an_object() -> None:
     assert read_other_type(PODS, b'{"kind":"Pod","apiVersion":"v1","spec":{}}') == ""
     assert read_other_type(PODS, b"{}") == ""
     other = read_other_type(PODS, b'{"apiVersion":"v1","spec":{},"kind":"Node"}')
-    assert other == "of another kind: Node of v1"
+    assert other == "of another kind: Node of v1, where Pod of v1 was expected"
     with pytest.raises(msgspec.DecodeError):
         read_other_type(PODS, b'{"kind":1}')
 

@@ -71,6 +71,11 @@ def test_json_takes_the_copy_and_its_parts(obj: KubeObject) -> None:
     ]
 
 
+def test_json_takes_a_list_of_objects_with_the_copy_as_its_default(obj: KubeObject) -> None:
+    assert json.loads(json.dumps([obj, obj], default=KubeObject.to_dict)) == [WHOLE, WHOLE]
+    assert json.loads(json.dumps({"pods": obj}, default=KubeObject.to_dict)) == {"pods": WHOLE}
+
+
 def test_the_bytes_are_json_as_they_stand(obj: KubeObject) -> None:
     assert json.loads(obj.raw) == BODY
 

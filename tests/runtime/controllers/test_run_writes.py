@@ -30,7 +30,6 @@ from aioinformer import (
     is_controlled_by,
     set_condition,
 )
-from aioinformer._runtime.controllers.options import ControllerKeywords
 from aioinformer.errors import (
     AlreadyOwned,
     Conflict,
@@ -90,7 +89,7 @@ def reconcile_once(
     cluster: Cluster,
     *,
     name: str = "foos",
-    options: ControllerKeywords | None = None,
+    block_owner_deletion: bool = True,
 ) -> object:
     """Return the result of ``action`` in the first run of the foo ``a``; raise what it raises."""
     results: asyncio.Future[object] | None = None
@@ -110,7 +109,10 @@ def reconcile_once(
                 except InformerError as error:
                     results.set_exception(error)
 
-            async with Controller(foos, reconcile, name=name, **(options or {})).owns(bars):
+            controller = Controller(
+                foos, reconcile, name=name, block_owner_deletion=block_owner_deletion
+            )
+            async with controller.owns(bars):
                 return await asyncio.wait_for(results, 30)
 
     return run_simulated(main)
@@ -748,10 +750,10 @@ def test_create_or_update_rejects_an_object_of_another_controller() -> None:
 
 # -- blockOwnerDeletion -------------------------------------------------------------------------
 
-CHILD_WRITES: Mapping[str, Callable[..., Awaitable[object]]] = {
-    "apply": lambda ctx, **options: ctx.apply(bar("child"), **options),
-    "create_or_update": lambda ctx, **options: ctx.create_or_update(
-        bar("child"), resize(1), **options
+CHILD_WRITES: Mapping[str, Callable[[ReconcileContext, bool | None], Awaitable[object]]] = {
+    "apply": lambda ctx, blocks: ctx.apply(bar("child"), block_owner_deletion=blocks),
+    "create_or_update": lambda ctx, blocks: ctx.create_or_update(
+        bar("child"), resize(1), block_owner_deletion=blocks
     ),
 }
 
@@ -761,18 +763,18 @@ CHILD_WRITES: Mapping[str, Callable[..., Awaitable[object]]] = {
 @pytest.mark.parametrize(
     ("controller", "call", "expected"),
     [
-        ({}, {}, True),
-        ({"block_owner_deletion": False}, {}, None),
-        ({}, {"block_owner_deletion": False}, None),
-        ({"block_owner_deletion": False}, {"block_owner_deletion": True}, True),
+        (True, None, True),
+        (False, None, None),
+        (True, False, None),
+        (False, True, True),
     ],
     ids=["the default", "the controller's", "the call's", "the call's before the controller's"],
 )
 def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
     write: str,
     existing: bool,
-    controller: ControllerKeywords,
-    call: dict[str, bool],
+    controller: bool,
+    call: bool | None,
     expected: bool | None,
 ) -> None:
     cluster = make_cluster("a")
@@ -780,9 +782,9 @@ def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
         cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {}})
 
     async def action(setting: Setting) -> object:
-        return await CHILD_WRITES[write](setting.ctx, **call)
+        return await CHILD_WRITES[write](setting.ctx, call)
 
-    reconcile_once(action, cluster, options=controller)
+    reconcile_once(action, cluster, block_owner_deletion=controller)
     (reference,) = cluster.get(BARS, "child")["metadata"]["ownerReferences"]
     assert (reference["controller"], reference.get("blockOwnerDeletion")) == (True, expected)
 
@@ -802,7 +804,7 @@ async def test_the_error_of_an_owner_that_may_not_be_blocked_names_its_resource(
     errors: asyncio.Queue[BaseException] = asyncio.Queue()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-        await CHILD_WRITES[write](ctx)
+        await CHILD_WRITES[write](ctx, None)
 
     async with ApiServer(cluster) as server, Client(server.url) as client:
         for verb in ("create", "update", "patch"):

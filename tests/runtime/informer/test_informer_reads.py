@@ -388,6 +388,10 @@ async def test_a_selector_for_nothing_selects_nothing_from_a_server_and_from_a_c
         assert list(await client.api("pods", namespace="default").list(labels=nothing)) == []
 
 
+def fails(obj: KubeObject | None) -> bool:
+    return False
+
+
 def ready_entry(message: str = "") -> dict[str, Any]:
     return {"type": "Ready", "status": "False", "reason": "Starting", "message": message}
 
@@ -411,7 +415,7 @@ def ready_entry(message: str = "") -> dict[str, Any]:
         pytest.param(deleted, "no deletion was requested", id="deleted"),
         pytest.param(negate(condition_true("Up")), "condition Up is True", id="negate"),
         pytest.param(where("status.phase", "Running"), "", id="a predicate"),
-        pytest.param(lambda obj: False, "", id="a function"),
+        pytest.param(fails, "", id="a function"),
     ],
 )
 async def test_a_wait_that_times_out_says_how_far_the_object_came(

@@ -209,6 +209,36 @@ async def test_a_watch_that_ends_at_once_with_only_a_bookmark_is_an_error_with_b
     assert str(error) == "the watch ended at once without a change"
 
 
+LIST = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}'
+
+
+@pytest.mark.parametrize("initial", [False, True], ids=["a watch", "a WatchList"])
+@pytest.mark.parametrize(
+    "chunks",
+    [(LIST,), (LIST + b"\n",), (LIST[:9], LIST[9:]), (LIST[:9], LIST[9:] + b"\n")],
+    ids=["no newline", "a newline", "two chunks", "two chunks and a newline"],
+)
+async def test_a_watch_that_is_answered_with_a_list_says_so(
+    chunks: tuple[bytes, ...], initial: bool
+) -> None:
+    first = [] if initial else [list_response()]
+    source = scripted_lister_watcher(*first, watch_response(*chunks), watch_lists=initial)
+    reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
+    async with running_in_background(reflector.run()):
+        await wait_until(lambda: reflector.status.error is not None)
+    assert isinstance(reflector.status.error, ProtocolError)
+    assert str(reflector.status.error) == (
+        "the watch of pods brought no event: a list came (PodList of v1): the server, or a proxy "
+        "before it, ignores watch=true"
+    )
+
+
+async def test_a_watch_that_breaks_off_within_an_event_is_not_taken_for_a_list() -> None:
+    error = await failure(scripted_lister_watcher(list_response(), watch_response(LIST[:-1])))
+
+    assert str(error) == "the watch ended at once without a change"
+
+
 # -- requests fail ----------------------------------------------------------------------------
 
 
