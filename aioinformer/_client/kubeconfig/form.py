@@ -107,18 +107,21 @@ def _find_type_fault(value: Any, form: Form) -> tuple[_Place, str] | None:
     if not isinstance(value, wanted):
         quote = wanted is str and not isinstance(value, list | dict)
         return (), f"must be {_DESCRIPTIONS[wanted]}{': put it in quotes' if quote else ''}"
-    parts: list[tuple[str | int, Any, Form]] = []
-    if isinstance(form, list):
-        parts = [(position, each, form[0]) for position, each in enumerate(value)]
-    elif isinstance(form, dict) and ANY_KEY in form:
-        parts = [(ANY_KEY, each, form[ANY_KEY]) for each in value.values()]
-    elif isinstance(form, dict):
-        parts = [(key, value.get(key), each) for key, each in form.items()]
-    for key, part, part_form in parts:
+    for key, part, part_form in _parts(value, form):
         if (fault := _find_type_fault(part, part_form)) is not None:
             place, problem = fault
             return (key, *place), problem
     return None
+
+
+def _parts(value: Any, form: Form) -> list[tuple[str | int, Any, Form]]:
+    if isinstance(form, list):
+        return [(position, each, form[0]) for position, each in enumerate(value)]
+    if not isinstance(form, dict):
+        return []
+    if ANY_KEY in form:
+        return [(ANY_KEY, each, form[ANY_KEY]) for each in value.values()]
+    return [(key, value.get(key), each) for key, each in form.items()]
 
 
 def _describe_place(config: dict[str, Any], place: _Place, problem: str) -> str:

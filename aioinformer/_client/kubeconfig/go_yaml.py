@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any, cast
 
 import yaml
@@ -53,8 +54,9 @@ _TAGGED: dict[str, tuple[type, ...]] = {
 _WHOLE_LIMIT = 1e21
 """Go's encoder of JSON writes a whole float below this limit without a fraction."""
 
-_SMALL, _LARGE = 400_000, 4_000_000
-"""Weights of a document, between which the allowed fraction of aliases falls from 99 to 10 %."""
+_SMALL, _LARGE = 40_000, 400_000
+"""Weights of a document, between which the allowed part of aliases falls from 99 to 10 %: a tenth
+of Go's numbers, so that a short document takes at most some megabytes."""
 
 _TEXT_WEIGHT = 100
 """Characters that weigh as much as a value. Go counts values alone, whatever their length."""
@@ -73,8 +75,6 @@ class YamlError(ValueError):
 
 def decode_yaml(content: bytes) -> object:
     """Return the value of the first document; ``None`` without one.
-
-    Aliases share their values, which must not be changed.
 
     Raises:
         YamlError: the document is not valid, or has too many aliases.
@@ -131,14 +131,18 @@ class _Reader:
             self._weight += len(event.value) // _TEXT_WEIGHT
             value = _scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
-            value = []
-            while not isinstance(item := self._next(), yaml.SequenceEndEvent):
-                value.append(self._value(item))
+            value = self._sequence()
         else:
             value = self._mapping()
         if anchor is not None:
             self._anchors[anchor] = value, self._weight - before
         return value
+
+    def _sequence(self) -> list[object]:
+        found: list[object] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            found.append(self._value(event))
+        return found
 
     def _mapping(self) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -163,7 +167,7 @@ class _Reader:
         self._aliased += weight
         if self._weight > 1000 and self._aliased > self._weight * _allowed_aliases(self._weight):
             raise _fault("document contains excessive aliasing", event)
-        return value
+        return deepcopy(value)
 
 
 def _allowed_aliases(weight: int) -> float:
