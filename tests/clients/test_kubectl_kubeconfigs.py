@@ -35,15 +35,16 @@ async def answer(request: web.Request) -> web.Response:
     return web.Response(text=" ".join([request.path, *filter(None, [header]), *impersonated]))
 
 
-def write_files(folder: Path, server: str) -> list[Path]:
-    paths = [folder / f"{number}" for number, _ in enumerate(CASES)]
-    for path, case in zip(paths, CASES, strict=True):
-        path.write_bytes(case.encode(server))
-    return paths
+def write_files(folder: Path, server: str) -> list[tuple[Path, str]]:
+    """Write the files of each case to a folder; return each folder and ``$KUBECONFIG``."""
+    folders = [folder / f"{number}" for number, _ in enumerate(CASES)]
+    for each in folders:
+        each.mkdir()
+    return [(each, case.write(each, server)) for each, case in zip(folders, CASES, strict=True)]
 
 
-async def run_kubectl(binary: Path, kubeconfig: Path) -> str:
-    environment = {"HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
+async def run_kubectl(binary: Path, home: Path, kubeconfig: str) -> str:
+    environment = {"HOME": str(home), "KUBECONFIG": kubeconfig}
     process = await asyncio.create_subprocess_exec(
         *(binary, "kubectl", "get", "--raw", "/"),
         env={**environment, "PATH": os.environ["PATH"]},
@@ -53,7 +54,8 @@ async def run_kubectl(binary: Path, kubeconfig: Path) -> str:
     )
     sent, fault = await process.communicate()
     if process.returncode == 0:
-        return sent.decode().replace("/one/", "/one", 1)
+        path, *others = sent.decode().split(" ")
+        return " ".join([path.rstrip("/"), *others])
     if DEFAULT_SERVER in fault.decode():
         return POD
     return ASKS if fault == b"error: EOF\n" else REFUSED
@@ -65,13 +67,13 @@ async def test_kubectl_sends_with_each_kubeconfig_what_the_table_says(
 ) -> None:
     running = asyncio.Semaphore(AT_ONCE)
 
-    async def sent(path: Path) -> str:
+    async def sent(home: Path, kubeconfig: str) -> str:
         async with running:
-            return await run_kubectl(go_binary, path)
+            return await run_kubectl(go_binary, home, kubeconfig)
 
     async with http_server(answer, tls=certificates().server_context()) as url:
-        paths = write_files(tmp_path, url.removeprefix("https://"))
-        found = await asyncio.gather(*map(sent, paths))
+        files = write_files(tmp_path, url.removeprefix("https://"))
+        found = await asyncio.gather(*(sent(*each) for each in files))
 
     names = [each.name for each in CASES]
     assert dict(zip(names, found, strict=True)) == {each.name: each.kubectl for each in CASES}

@@ -103,7 +103,9 @@ class KubeconfigFiles:
         if "server" not in cluster:
             where = f"{self.origin}: cluster {context.get('cluster', '')!r}"
             raise ConfigurationError(f"{where} has no server")
-        user = self._find(context, "users", origin) if "user" in context else {}
+        user: Mapping[str, Any] = {}
+        if "user" in context:
+            user = self._find(context, "users", origin)
         return Context(origin, cluster, user, context.get("namespace", ""))
 
     def _find(self, context: Mapping[str, Any], section: str, origin: str) -> Mapping[str, Any]:

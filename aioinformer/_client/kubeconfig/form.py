@@ -101,13 +101,13 @@ _Place: TypeAlias = "tuple[str | int, ...]"
 
 def _find_type_fault(value: Any, form: Form) -> tuple[_Place, str] | None:
     """Return the place of the first value of a wrong type, and what it must be."""
-    if value is None:
-        return None
     wanted = form if isinstance(form, type) else type(form)
     if not isinstance(value, wanted):
         quote = wanted is str and not isinstance(value, list | dict)
         return (), f"must be {_DESCRIPTIONS[wanted]}{': put it in quotes' if quote else ''}"
     for key, part, part_form in _parts(value, form):
+        if part is None and not (part_form is str and isinstance(form, list)):
+            continue
         if (fault := _find_type_fault(part, part_form)) is not None:
             place, problem = fault
             return (key, *place), problem

@@ -6,8 +6,10 @@ reads it here. A file is read with ``$KUBECONFIG``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 SERVER = "127.0.0.1:6443"
 """The address in the files, for which a test writes that of its own server."""
@@ -31,9 +33,17 @@ class Case:
     ours: str = ""
     """What the library does instead, if this differs."""
     encoding: str = "utf-8"
+    more: tuple[str, ...] = ()
+    """The content of further files of the list in ``$KUBECONFIG``."""
 
-    def encode(self, server: str = SERVER) -> bytes:
-        return self.content.replace(SERVER, server).encode(self.encoding)
+    def write(self, folder: Path, server: str = SERVER, scheme: str = "https") -> str:
+        """Write the files, and return the value of ``$KUBECONFIG``."""
+        paths: list[Path] = []
+        for content in (self.content, *self.more):
+            paths.append(folder / f"config-{len(paths)}")
+            text = content.replace(SERVER, server).replace("https:", f"{scheme}:")
+            paths[-1].write_bytes(text.encode(self.encoding))
+        return os.pathsep.join(map(str, paths))
 
 
 def alike(result: str, files: Mapping[str, str]) -> list[Case]:
@@ -86,6 +96,9 @@ def with_users(users: str, before: str = "") -> str:
 
 
 TOKEN = user("token: tok")
+OTHER = TOKEN.replace("main", "other").replace(": tok\n", ": two\n").replace("/one", "/two")
+"""A file of another context, whose cluster has another path."""
+USERS = "users:\n- {name: main, user: {token: tok}}\n"
 JSON = f"""\
 {{
 \t"current-context": "main",
@@ -330,4 +343,27 @@ CASES = [
             "a depth of 20,000": TOKEN + f"x: {'[' * 20000}{']' * 20000}\n",
         },
     ),
+    # -- several files ---------------------------------------------------------------------------
+    Case("two contexts", TOKEN, SENT, more=(OTHER,)),
+    Case("two contexts in the other order", OTHER, "/two Bearer two", more=(TOKEN,)),
+    Case(
+        "a current context in the second file",
+        TOKEN.replace("current-context: main", "current-context: ''"),
+        SENT,
+        more=(OTHER.replace("current-context: other", "current-context: main"),),
+    ),
+    Case(
+        "a file for each section",
+        CONTEXTS,
+        SENT,
+        more=(CLUSTERS, f"current-context: main\n{USERS}"),
+    ),
+    Case("an empty first file", "", SENT, more=(TOKEN,)),
+    Case("empty files", "", POD, more=("# nothing\n", "{}\n")),
+    Case("a user in two files", user("token: one"), "/one Bearer one", more=(TOKEN,)),
+    Case("a cluster in two files", TOKEN, SENT, more=(TOKEN.replace("/one", "/two"),)),
+    Case("a null section in the first file", "users: null\n", SENT, more=(TOKEN,)),
+    Case("a second file that is no YAML", TOKEN, REFUSED, more=("a: [\n",)),
+    Case("a second file of another kind", TOKEN, REFUSED, more=("kind: Pod\n",)),
+    Case("a second file with a wrong type", TOKEN, REFUSED, more=(OTHER + "extensions: 5\n",)),
 ]

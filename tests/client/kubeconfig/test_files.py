@@ -42,6 +42,7 @@ QUOTE = "must be a text: put it in quotes"
         (user("token: 7210045"), f": token of user 'main' {QUOTE}"),
         (user("username: on", "password: x"), f": username of user 'main' {QUOTE}"),
         (user("exec: {args: [-v, 7210045]}"), f": exec.args[1] of user 'main' {QUOTE}"),
+        (user("exec: {args: [a, ~]}"), f": exec.args[1] of user 'main' {QUOTE}"),
         (
             user("exec: {env: [{name: A, value: 7210045}]}"),
             f": exec.env[0].value of user 'main' {QUOTE}",
