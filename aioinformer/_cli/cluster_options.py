@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
-
 from aioinformer import ALL_NAMESPACES, Client
 from aioinformer._cli.options import ClusterOptions
 from aioinformer._core.objects.resources import find_built_in
@@ -72,15 +70,17 @@ def kubeconfig_paths(chosen: Path | None, environment: Mapping[str, str]) -> lis
     texts = (named or "~/.kube/config").split(os.pathsep)
     home = environment.get("HOME", "~")
     paths = [Path(home + text[1:] if text.startswith("~/") else text) for text in texts if text]
-    return [path for path in paths if path.is_file()]
+    return [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 - never raises
 
 
 def read_contexts(paths: Iterable[Path]) -> Iterator[NamedContext]:
     """Yield the contexts of kubeconfig files; a file that can't be read has none."""
+    from aioinformer._client.kubeconfig.go_yaml import decode_yaml
+
     for path in paths:
         try:
-            content: object = yaml.safe_load(path.read_bytes())
-        except (OSError, ValueError, RecursionError, yaml.YAMLError):
+            content = decode_yaml(path.read_bytes())
+        except (OSError, ValueError):
             continue  # no names to suggest; a command that uses the file reports the error
         for each in _sequence(_mapping(content).get("contexts")):
             context = _mapping(each)

@@ -118,11 +118,11 @@ class Client:
         """Return a client of the cluster that kubectl would use, or of the cluster around the pod.
 
         The configuration is read when the client is entered: ``kubeconfig`` if given, else the
-        files that ``$KUBECONFIG`` names, else ``~/.kube/config`` if it exists, else the service
-        account that is mounted into a pod. Entering raises ``ConfigurationError`` if none of these
-        is usable. Tokens, certificates and the credentials of exec plugins are renewed as they
-        rotate, and at once when the server rejects them. An OpenID Connect id-token is used but not
-        renewed.
+        files that ``$KUBECONFIG`` names, else ``~/.kube/config`` if it exists, else, and if those
+        files choose no cluster, the service account that is mounted into a pod. Entering raises
+        ``ConfigurationError`` if none of these is usable, or a file can't be read. Tokens,
+        certificates and the credentials of exec plugins are renewed as they rotate, and at once
+        when the server rejects them. An OpenID Connect id-token is used but not renewed.
 
         ``kubeconfig`` is the path of one file, ``context`` the name of a context in it; its current
         context by default. The other arguments are those of ``Client``.

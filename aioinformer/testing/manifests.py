@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-import yaml
 
+from aioinformer._client.kubeconfig.go_yaml import decode_yaml_documents
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ServerError, UsageError
 from aioinformer.testing.cluster.cluster import Cluster
-from aioinformer.testing.wire.encoding import JsonObject, plain_json
 from aioinformer.testing.wire.served_resources import ServedResources
 
 __all__ = ["load_manifests"]
@@ -116,11 +115,11 @@ def _read_file(path: Path) -> Iterator[_Manifest]:
         documents: list[object] = (
             [msgspec.json.decode(content)]
             if path.suffix == ".json"
-            else [_to_json(each) for each in yaml.load_all(content, _LOADER)]
+            else list(decode_yaml_documents(content))
         )
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, msgspec.DecodeError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
     for document in documents:
         if document is not None:  # an empty document, as after a last "---"
@@ -141,37 +140,3 @@ def _unpack(path: Path, document: object) -> Iterator[_Manifest]:
 
 def _is_mapping(value: object) -> bool:
     return isinstance(value, Mapping)
-
-
-def _to_json(document: object) -> object:
-    value = _with_text_keys(document)
-    return plain_json(cast("JsonObject", value)) if isinstance(value, dict) else value
-
-
-def _with_text_keys(value: object) -> object:
-    """Return a YAML value with keys as JSON has them: ``8080: http`` has the key ``"8080"``."""
-    if isinstance(value, dict):
-        items = cast("dict[object, object]", value).items()
-        return {_text_key(key): _with_text_keys(each) for key, each in items}
-    if isinstance(value, list):
-        return [_with_text_keys(each) for each in cast("list[object]", value)]
-    return value
-
-
-def _text_key(key: object) -> str:
-    return str(key).lower() if isinstance(key, bool) else str(key)
-
-
-def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
-
-
-def _make_loader() -> type[yaml.SafeLoader]:
-    """Return the safe loader, in C if possible. It reads times as text, since JSON has no times."""
-    base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader = cast("type[yaml.SafeLoader]", type("TextLoader", (base,), {}))
-    loader.add_constructor("tag:yaml.org,2002:timestamp", _construct_text)
-    return loader
-
-
-_LOADER = _make_loader()

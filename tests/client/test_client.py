@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import os
 import ssl
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from aioinformer.errors import (
     UsageError,
 )
 from tests.client.conftest import Certificates
+from tests.client.kubeconfigs import make_kubeconfig
 from tests.client.recordings import read_recording
 from tests.client.servers import http_server, replay_response, start_response
 
@@ -301,6 +304,31 @@ def test_importing_the_client_does_not_import_kubernetes_asyncio() -> None:
     )
 
     assert done.stdout.strip() == "[True, False, False]"
+
+
+def test_a_kubeconfig_is_read_as_utf_8_in_each_locale_and_without_kubernetes_asyncio(
+    tmp_path: Path,
+) -> None:
+    path, name = tmp_path / "config", "b\u00fcro"
+    path.write_text(json.dumps(make_kubeconfig(name=name), ensure_ascii=False), "utf-8")
+    program = f"""
+import asyncio, locale, sys, aioinformer
+async def main():
+    async with aioinformer.Client.connect(kubeconfig={str(path)!r}, context={name!a}):
+        print("kubernetes_asyncio" in sys.modules, locale.getpreferredencoding())
+asyncio.run(main())
+"""
+    ascii_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **ascii_locale},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == "False ANSI_X3.4-1968\n"
 
 
 async def test_an_explicit_server_may_bring_its_own_trust(certificates: Certificates) -> None:

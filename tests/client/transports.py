@@ -46,6 +46,7 @@ async def running_transport(
     proxy_authorization: str = "",
     authorization: Authorization | None = None,
     headers: Mapping[str, str] = NO_HEADERS,
+    compression: bool = True,
 ) -> AsyncGenerator[Transport]:
     credentials = Credentials(
         URL(server),
@@ -53,6 +54,7 @@ async def running_transport(
         FixedTls(tls) if isinstance(tls, ssl.SSLContext) else tls,
         tls_server_name,
         Proxy(URL(proxy), proxy_authorization) if proxy else None,
+        compression=compression,
     )
     transport = Transport(
         credentials,

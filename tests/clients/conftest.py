@@ -59,12 +59,15 @@ GADGET_CRD: dict[str, Any] = {
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build before the first test, because a build may exceed the time of a test."""
-    wanted = any("server_kubeconfig" in getattr(item, "fixturenames", ()) for item in session.items)
-    if wanted and not session.config.getoption("collectonly"):
-        # The fixtures raise the same errors again, in the tests that use them.
-        with contextlib.suppress(BuildUnavailable, BuildFailed):
-            build()
+    wanted = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if session.config.getoption("collectonly"):
+        return
+    # The fixtures raise the same errors again, in the tests that use them.
+    with contextlib.suppress(BuildUnavailable, BuildFailed):
+        if wanted & {"server_kubeconfig", "go_binary"}:
             build_cached(GO_SOURCE, "clients")
+        if "server_kubeconfig" in wanted:
+            build()
 
 
 @pytest.fixture(scope="session")

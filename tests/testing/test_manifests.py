@@ -10,6 +10,7 @@ import pytest
 from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster
 from aioinformer.testing.manifests import load_manifests
+from tests.client.kubeconfig.kubectl_cases import BOMB
 
 PODS = """\
 apiVersion: v1
@@ -57,6 +58,19 @@ def test_every_document_is_an_object_with_its_status(tmp_path: Path) -> None:
     assert cluster.get("configmaps", "settings")["data"] == {"8080": "http", "true": "yes"}
 
 
+def test_values_are_read_as_kubectl_reads_them(tmp_path: Path) -> None:
+    shared = "metadata: {name: s}\nspec: {a: y, b: 010, c: 12:30, d: &d {e: =}, f: *d}\n"
+    (tmp_path / "crd.yaml").write_text(WIDGETS)
+    (tmp_path / "w.yaml").write_text(f"apiVersion: example.com/v1\nkind: Widget\n{shared}")
+    cluster = Cluster()
+
+    load_manifests(cluster, tmp_path)
+
+    (widgets,) = [each for each in cluster.resources if each.plural == "widgets"]
+    spec = json.loads(cluster.list(widgets))["items"][0]["spec"]
+    assert spec == {"a": True, "b": 8, "c": "12:30", "d": {"e": "="}, "f": {"e": "="}}
+
+
 def test_a_folder_is_read_with_definitions_first(tmp_path: Path) -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
     (tmp_path / "a.json").write_text(json.dumps(widget))
@@ -75,7 +89,8 @@ def test_a_folder_is_read_with_definitions_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("a: [", "bad.yaml: while parsing a flow node"),
+        ("a: [", "bad.yaml: line 2: did not find expected node content"),
+        (BOMB, "bad.yaml: line 4: document contains excessive aliasing"),
         ("just text", "bad.yaml: a manifest is an object with apiVersion and kind"),
         (
             "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}",

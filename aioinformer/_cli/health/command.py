@@ -40,6 +40,8 @@ from aioinformer.errors import ConfigurationError, FetchError
 DEFAULT_RESOURCES = ("pods", "services", "deployments.apps", "namespaces", "nodes")
 """Namespaced and cluster-scoped ones, of two groups, no Secrets."""
 
+POD_CREDENTIALS = "token of the pod's service account"
+
 LABEL_WIDTH = 13
 """The width of the names of facts, in columns."""
 
@@ -84,12 +86,14 @@ def _describe_credentials(options: HealthCommandOptions) -> str:
         return "none (anonymous)"
     paths = kubeconfig_paths(options.kubeconfig, os.environ)
     if not paths:
-        return "token of the pod's service account"
+        return POD_CREDENTIALS
     try:
         files = KubeconfigFiles.read(paths)
+        if files.choose_no_cluster and options.context is None:
+            return POD_CREDENTIALS
         name = files.choose_context(options.context)
         return f"{credential_kind(files.read_context(name))} (context {name}, {_join_paths(paths)})"
-    except ConfigurationError:
+    except (ConfigurationError, OSError):
         return "unknown: the kubeconfig has just changed"
 
 

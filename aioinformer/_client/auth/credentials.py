@@ -94,6 +94,8 @@ class Credentials:
     """The file and context of the credentials, for messages; empty if the program gave them."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The impersonation headers of a kubeconfig's user, for every request."""
+    compression: bool = True
+    """False if requests ask for no compression (``disable-compression`` of a kubeconfig)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "server", self.server.with_query(None).with_fragment(None))

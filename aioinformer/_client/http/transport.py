@@ -409,7 +409,8 @@ class Transport:
         headers = CIMultiDict([*impersonation, *own.items()])
         headers.setdefault("User-Agent", self._user_agent)
         headers["Accept"] = request.accept
-        headers["Accept-Encoding"] = "gzip" if request.watch_timeout is None else "identity"
+        compressed = self._credentials.compression and request.watch_timeout is None
+        headers["Accept-Encoding"] = "gzip" if compressed else "identity"
         if request.content_type:
             headers["Content-Type"] = request.content_type
         if fault := self._find_exposure(headers, authorization):

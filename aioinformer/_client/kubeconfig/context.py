@@ -1,20 +1,8 @@
 """``Context``: the cluster and the user of one kubeconfig context, and their credentials.
 
-kubernetes_asyncio's loader reads the server and its settings, a token, and a user and password. The
-following keys are handled here and withheld from the loader:
-
-    tokenFile               the loader reads the file once, with the newline at its end
-    exec                    see ``ExecPlugin``
-    certificates            the loader copies data into temporary files that exist until the process
-                            ends, and never reads a file again
-    oidc                    the loader would send the refresh token and the client's secret over TLS
-                            without checking the certificate; here the id-token is used and not
-                            renewed
-    other auth-providers    Kubernetes 1.26 removed them; the loader would send requests without
-                            credentials
-
 As in kubectl, a tokenFile that can be read overrides a token, and a user with any other
-credentials, also a client certificate and its key, doesn't run its plugin.
+credentials, also a client certificate and its key, doesn't run its plugin. The id-token of the
+auth-provider ``oidc`` is used and not renewed; Kubernetes 1.26 removed the other auth-providers.
 """
 
 from __future__ import annotations
@@ -25,48 +13,32 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
-
-from kubernetes_asyncio.config import ConfigException
-from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+from typing import Any
 
 from aioinformer._client.auth.exec_plugin import PluginCommand, parse_exec_section
 from aioinformer._client.auth.impersonation import impersonation_headers
 from aioinformer._client.auth.tls import TlsMaterial
 from aioinformer._client.auth.token_refresh import CertificatePair
-from aioinformer._client.kubeconfig.loaded_settings import LoaderSettings
 from aioinformer.errors import ConfigurationError
-
-LOADER_ERRORS = (
-    ConfigException,
-    AssertionError,
-    AttributeError,
-    KeyError,
-    OSError,
-    TypeError,
-    ValueError,
-)
-
-LOADER_USER_KEYS = ("token", "username", "password")
 
 LINE_BREAKS = {ord("\r"): None, ord("\n"): None}
 
-PLUGIN_CLUSTER_KEYS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+PLUGIN_CLUSTER_KEYS = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "proxy-url",
+    "disable-compression",
+)
 """Keys of a cluster that a plugin receives besides its authority (client-go's ``ExecCluster``)."""
 
 PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
 """The name of the cluster's extension that plugins receive."""
 
 
-class Loader(Protocol):
-    """The used part of ``KubeConfigLoader``, which has no type annotations."""
-
-    async def load_and_set(self, client_configuration: object) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One context, with absolute paths."""
+    """One context, with the fields that are set, each of its type, and absolute paths."""
 
     origin: str
     """The files and the name of the context, for messages."""
@@ -76,39 +48,24 @@ class Context:
 
     # -- the user ------------------------------------------------------------------------------
 
-    async def load_settings(self) -> LoaderSettings:
-        """Return the settings that the loader reads from the context, without reading files.
+    @property
+    def authorization(self) -> str:
+        """The ``Authorization`` header of a token, or of a user and password; empty for none.
 
         Raises:
-            ConfigurationError: a value is missing or wrong, or an id-token has expired.
+            ConfigurationError: the token can't be sent, or an id-token has expired.
         """
-        loaded = LoaderSettings()
-        try:
-            await self._make_loader().load_and_set(loaded)
-        except LOADER_ERRORS as error:
-            reason = str(error) or type(error).__name__
-            raise ConfigurationError(f"{self.origin}: {reason}") from error
-        token = loaded.header.partition(" ")[2]
+        has_provider = self.token_file is None and "auth-provider" in self.user
+        token = self._read_id_token() if has_provider else self.user.get("token", "").strip()
         if " " in token or not token.isprintable():
             text = "the token contains a space, newline or control character"
             raise ConfigurationError(f"{self.origin}: {text}")
-        return loaded
-
-    def _make_loader(self) -> Loader:
-        user = {key: self.user[key] for key in LOADER_USER_KEYS if key in self.user}
-        if "username" in user:  # the loader ignores a user without password
-            user.setdefault("password", "")
-        if self.token_file is not None:  # for which the token is a substitute
-            user = {key: value for key, value in user.items() if key == "token"}
-        elif "auth-provider" in self.user:
-            user = {"token": self._read_id_token(self.user["auth-provider"])}
-        cluster = {key: value for key, value in self.cluster.items() if "authority" not in key}
-        parts = {
-            "clusters": [{"name": "cluster", "cluster": cluster}],
-            "users": [{"name": "user", "user": user}],
-            "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
-        }
-        return KubeConfigLoader({**parts, "current-context": "context"}, active_context="context")
+        if token:
+            return f"Bearer {token}"
+        if self.token_file is not None or "username" not in self.user:
+            return ""
+        pair = f"{self.user['username']}:{self.user.get('password', '')}"
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
     @property
     def impersonation_headers(self) -> tuple[tuple[str, str], ...]:
@@ -126,7 +83,7 @@ class Context:
     @property
     def has_plugin(self) -> bool:
         others = ("tokenFile", "auth-provider", "token", "username")
-        if not isinstance(self.user.get("exec"), dict) or any(each in self.user for each in others):
+        if "exec" not in self.user or any(each in self.user for each in others):
             return False
         return not all(
             each in self.user or f"{each}-data" in self.user
@@ -144,9 +101,7 @@ class Context:
         if not self.has_plugin:
             return None
         try:
-            return parse_exec_section(
-                cast("dict[str, Any]", self.user["exec"]), self._plugin_cluster_info()
-            )
+            return parse_exec_section(self.user["exec"], self._plugin_cluster_info())
         except ConfigurationError as error:
             raise ConfigurationError(f"{self.origin}: {error}") from error
 
@@ -156,20 +111,21 @@ class Context:
         }
         if (authority := self._read_data(self.cluster, "certificate-authority")) is not None:
             info["certificate-authority-data"] = base64.b64encode(authority).decode()
-        for each in self.cluster.get("extensions") or ():
-            if each.get("name") == PLUGIN_EXTENSION:
+        for each in self.cluster.get("extensions", ()):
+            if each and each.get("name") == PLUGIN_EXTENSION:
                 info["config"] = each.get("extension")
         return info
 
-    def _read_id_token(self, provider: Mapping[str, Any]) -> str:
+    def _read_id_token(self) -> str:
         """Return the id-token of OpenID Connect if it has not expired."""
+        provider: Mapping[str, Any] = self.user["auth-provider"]
         if (name := provider.get("name")) != "oidc":
             raise ConfigurationError(
                 f"{self.origin}: Kubernetes 1.26 removed the auth-provider {name!r}; use the exec "
                 f"plugin of your cloud"
             )
         config: Mapping[str, Any] = provider.get("config") or {}
-        token = str(config.get("id-token") or "")
+        token: str = config.get("id-token") or ""
         if not token:
             raise ConfigurationError(f"{self.origin}: its oidc auth-provider has no id-token")
         expires = _token_expiry(token)
@@ -203,12 +159,12 @@ class Context:
 
     def _read_data(self, body: Mapping[str, Any], key: str) -> bytes | None:
         """Return the value of a key, from its ``-data`` form or from its file."""
-        data: object = body.get(f"{key}-data")
+        data: str | None = body.get(f"{key}-data")
         if data is None:
             return Path(body[key]).read_bytes() if key in body else None
         try:
             # As in Go, line breaks are ignored: some files have wrapped lines.
-            return base64.b64decode(str(data).translate(LINE_BREAKS), validate=True)
+            return base64.b64decode(data.translate(LINE_BREAKS), validate=True)
         except ValueError:
             pass
         raise ValueError(f"{key}-data is not base64")

@@ -1,14 +1,14 @@
 """``InClusterConfig``: the credentials of a pod's service account, which are mounted as files.
 
 As in client-go, ``$POD_NAMESPACE`` precedes the mounted namespace, and the certificate may be
-missing. kubernetes_asyncio's loader reads the token with the newline at its end, reads the
-certificate only once, and requires one.
+missing.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,9 +56,14 @@ class InClusterConfig:
             RefreshingAuthorization(TokenFile(token, where), is_file=True),
             RotatingTls(MountedAuthority(authority).read_material, origin=where),
             proxy=find_environment_proxy(server, self.environment),
-            namespace=namespace or (own.read_text().strip() if own.is_file() else ""),
+            namespace=namespace or _read_namespace(own),
             origin=where,
         )
+
+    @property
+    def is_possible(self) -> bool:
+        """True if the program runs in a pod with a service account."""
+        return not self._find_fault(self.mount / "token")
 
     @property
     def _endpoint(self) -> tuple[str, str]:
@@ -68,17 +73,17 @@ class InClusterConfig:
     def _find_fault(self, token: Path) -> str:
         if not all(self._endpoint):
             return "Service host/port is not set"
-        if not token.is_file():
-            return "Service token file does not exist"
         try:
-            return "" if token.read_text().strip() else "Service token file is empty"
+            return "" if token.read_bytes().decode().strip() else "Service token file is empty"
         except UnicodeError:  # whose repr shows the token
             return "the token is not text"
+        except FileNotFoundError:
+            return "Service token file does not exist"
         except OSError as error:
             return f"{token}: {error.strerror}"
 
     def _error(self, token: Path, fault: str, tried: str) -> ConfigurationError:
-        if not self._endpoint[0] and not token.exists():
+        if not self._endpoint[0] and not _exists(token):
             # Outside of a cluster the message shouldn't list all that a pod needs.
             return ConfigurationError(
                 f"no cluster is configured: {tried}, and this is not a pod; {NO_KUBECONFIG_HINT}"
@@ -88,6 +93,19 @@ class InClusterConfig:
             f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}): {fault}; is the "
             f"service account mounted? For a cluster elsewhere, {NO_KUBECONFIG_HINT}"
         )
+
+
+def _exists(path: Path) -> bool:
+    with suppress(OSError):
+        path.stat()
+        return True
+    return False
+
+
+def _read_namespace(path: Path) -> str:
+    with suppress(OSError):  # as in client-go
+        return path.read_bytes().decode("utf-8", "replace").strip()
+    return ""
 
 
 @dataclass(slots=True)

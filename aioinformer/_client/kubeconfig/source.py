@@ -1,7 +1,6 @@
 """``Kubeconfig``: finds credentials as kubectl does, in kubeconfig files or in a pod.
 
-kubernetes_asyncio's loader reads kubeconfig files, in a thread; it is imported only then, because
-its import takes longer than that of the rest of this library. Credentials are refreshed here:
+A thread reads the files. Credentials are refreshed here:
 
     token, id-token, user and password    after a rejection: the kubeconfig is read again
     tokenFile, a pod's token              every minute, and after a rejection
@@ -15,6 +14,7 @@ server for the chosen context, doesn't redirect a client.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
@@ -31,6 +31,7 @@ from aioinformer._client.auth.proxies import find_environment_proxy, parse_proxy
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_file import TokenFile
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
+from aioinformer._client.kubeconfig.context import Context
 from aioinformer._client.kubeconfig.in_cluster import (
     NO_KUBECONFIG_HINT,
     SERVICE_ACCOUNT_PATH,
@@ -38,8 +39,10 @@ from aioinformer._client.kubeconfig.in_cluster import (
 )
 from aioinformer.errors import ConfigurationError, FetchError
 
-if TYPE_CHECKING:  # the module imports kubernetes_asyncio
-    from aioinformer._client.kubeconfig.context import Context
+if TYPE_CHECKING:  # its import loads PyYAML
+    from aioinformer._client.kubeconfig.files import KubeconfigFiles
+
+log = logging.getLogger("aioinformer.client")
 
 READ_TIMEOUT = 10.0
 """Seconds, the default of ``Timeouts.connect``. Reading files from a disk takes milliseconds."""
@@ -111,17 +114,27 @@ class Kubeconfig:
         return f"{paths}: context {self.context!r}" if self.context else paths
 
     def _find(self) -> ReloadingContext | Credentials:
+        try:
+            return self._find_readable()
+        except OSError as error:
+            where = error.filename or self._describe_location()
+            raise ConfigurationError(
+                f"{where} can't be read: {error.strerror}: may this user read the file, and enter "
+                f"its folders? $KUBECONFIG names other files"
+            ) from error
+
+    def _find_readable(self) -> ReloadingContext | Credentials:
+        """Return what was found; raise ``OSError`` if a file can't be read."""
         paths = self._paths()
-        found = [path for path in paths if path.exists()]
+        found = [path for path in paths if _exists(path)]
         if self.path is not None and found != paths:
             missing = next(path for path in paths if path not in found)
             raise ConfigurationError(
                 f"kubeconfig {missing} does not exist: is the path right? Without a path, "
                 f"$KUBECONFIG and ~/.kube/config are used"
             )
-        if found := [path for path in found if path.stat().st_size] or found[:1]:
-            # As in kubectl, an empty file among others is ignored.
-            return ReloadingContext.read(found, self.context)
+        if found:
+            return self._read_files(found)
         places = ", ".join(str(path) for path in paths)
         tried = f"$KUBECONFIG is not set, {places} does not exist"
         if self.environment.get("KUBECONFIG"):
@@ -130,6 +143,22 @@ class Kubeconfig:
             text = f"there is no context {self.context!r}: {tried}; {NO_KUBECONFIG_HINT}"
             raise ConfigurationError(text)
         return InClusterConfig(self.mount, self.environment).read_credentials(tried)
+
+    def _read_files(self, paths: list[Path]) -> ReloadingContext | Credentials:
+        """Return the context of existing files, or as in client-go the pod's service account.
+
+        That is used if the files choose no cluster, unless the program has named a file or context:
+        a program that expects some cluster must not get another one.
+        """
+        from aioinformer._client.kubeconfig.files import KubeconfigFiles
+
+        files = KubeconfigFiles.read(paths)
+        if self.path is None and self.context is None and files.choose_no_cluster:
+            pod = InClusterConfig(self.mount, self.environment)
+            if pod.is_possible or files.are_empty:
+                log.info("%s: no cluster is chosen, a pod's service account is used", files.origin)
+                return pod.read_credentials(f"{files.origin} is empty")
+        return ReloadingContext.choose(files, self.context)
 
     def _paths(self) -> list[Path]:
         """Return the files to look for. A pod whose user has no name has no home directory."""
@@ -140,41 +169,41 @@ class Kubeconfig:
         return [Path(home + name[1:] if name.startswith("~/") else name) for name in names if name]
 
 
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 @dataclass(slots=True)
 class ReloadingContext:
     """The chosen context of kubeconfig files, read again when the files have changed."""
 
-    paths: list[Path]
+    files: KubeconfigFiles
     name: str
     context: Context
-    _file_stamps: list[tuple[int, ...]]
 
     @classmethod
-    def read(cls, paths: list[Path], context: str | None) -> ReloadingContext:
-        """Read existing files. This method blocks.
-
-        Raises:
-            ConfigurationError: the files don't contain the context, or are not kubeconfigs.
-        """
-        from aioinformer._client.kubeconfig.files import KubeconfigFiles
-
-        stamps = _stat_files(paths)
-        files = KubeconfigFiles.read(paths)
+    def choose(cls, files: KubeconfigFiles, context: str | None) -> ReloadingContext:
+        """Choose a context; raise ``ConfigurationError`` if the files don't contain it."""
         name = files.choose_context(context)
-        return cls(paths, name, files.read_context(name), stamps)
+        return cls(files, name, files.read_context(name))
 
     def reload(self) -> Context:
         """Return the current content of the context. This method blocks.
 
         Raises:
             ConfigurationError: the context no longer exists, or names another server.
+            OSError: a file can't be read.
         """
-        if _stat_files(self.paths) != self._file_stamps:
-            now = self.read(self.paths, self.name)
+        if self.files.have_changed():
+            now = self.choose(self.files.read(self.files.paths), self.name)
             if now.context.cluster["server"] != self.context.cluster["server"]:
                 text = "names another server than when it was first read"
                 raise ConfigurationError(f"{now.context.origin}: {text}")
-            self.context, self._file_stamps = now.context, now._file_stamps
+            self.files, self.context = now.files, now.context
         return self.context
 
     async def make_credentials(self, environment: Mapping[str, str]) -> Credentials:
@@ -186,17 +215,18 @@ class ReloadingContext:
             ConfigurationError: a value is missing or wrong.
         """
         context = self.context
-        loaded = await context.load_settings()
+        header = context.authorization
         try:
-            server = parse_server_url(re.split(r"[?#]", loaded.host)[0])  # as in client-go
+            # As in client-go, a query is removed.
+            server = parse_server_url(re.split(r"[?#]", context.cluster["server"])[0])
             proxy = (
-                parse_proxy_url(loaded.proxy)
-                if loaded.proxy
+                parse_proxy_url(context.cluster["proxy-url"])
+                if "proxy-url" in context.cluster
                 else find_environment_proxy(server, environment)
             )
         except ConfigurationError as error:
             raise ConfigurationError(f"{context.origin}: {error}") from error
-        choose_source = partial(self._choose_grant_source, loaded.header)
+        choose_source = partial(self._choose_grant_source, header)
         authorization = RefreshingAuthorization(
             await run_in_thread(choose_source), is_file=not context.has_plugin
         )
@@ -207,11 +237,12 @@ class ReloadingContext:
             server,
             authorization,
             tls if server.scheme == "https" else None,
-            loaded.tls_server_name,
+            context.cluster.get("tls-server-name"),
             proxy,
             context.namespace,
             context.origin,
             context.impersonation_headers,
+            compression="disable-compression" not in context.cluster,
         )
 
     def _choose_grant_source(self, header: str) -> Callable[[], Coroutine[Any, Any, TokenGrant]]:
@@ -227,7 +258,7 @@ class ReloadingContext:
         except OSError as error:
             text = f"{context.origin}: {error.filename} can't be read: {error.strerror}"
             raise ConfigurationError(text) from error
-        except (AttributeError, TypeError, ValueError) as error:
+        except ValueError as error:
             text = f"{context.origin}: the description of the cluster for its plugin is invalid"
             raise ConfigurationError(text) from error
         return (
@@ -239,7 +270,7 @@ class ReloadingContext:
     async def _grant_from_files(self) -> TokenGrant:
         try:
             context = await run_in_thread(self.reload)
-            return TokenGrant((await context.load_settings()).header)
+            return TokenGrant(context.authorization)
         except ConfigurationError as error:
             raise FetchError(str(error), phase="credentials") from error
         except OSError as error:
@@ -251,8 +282,3 @@ class ReloadingContext:
             return self.reload().read_material()
         except ConfigurationError as error:
             raise ValueError(str(error)) from error
-
-
-def _stat_files(paths: list[Path]) -> list[tuple[int, ...]]:
-    found = [path.stat() for path in paths]
-    return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in found]

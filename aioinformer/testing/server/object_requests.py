@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+from aioinformer._client.kubeconfig.go_yaml import decode_yaml
 from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer.testing.access.users import User
 from aioinformer.testing.cluster.registry import Preconditions, WriteOptions
@@ -21,7 +22,6 @@ from aioinformer.testing.wire.encoding import (
 from aioinformer.testing.wire.negotiation import JSON
 from aioinformer.testing.wire.served_resources import STATUS
 from aioinformer.testing.wire.urls import ResourcePath
-from aioinformer.testing.wire.yaml_bodies import YAML, decode_yaml
 from aioinformer.testing.writes.patches import (
     BodyPatch,
     JsonPatch,
@@ -40,6 +40,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 """The media type of an apply, whose body is YAML or JSON."""
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+YAML = "application/yaml"
 BODY_TYPES = f"{JSON}, {YAML}"
 OCTET_STREAM = "application/octet-stream"
 """The media type that aiohttp assumes for a body without a Content-Type."""
@@ -89,7 +90,7 @@ class ObjectRequest:
         try:
             found = decode_yaml(self.body)
         except ValueError as error:
-            raise statuses.unrecognized_body(kind, str(error), self.body) from error
+            raise statuses.unrecognized_body(kind, f"yaml: {error}", self.body) from error
         if not isinstance(found, dict):
             raise statuses.unrecognized_body(kind, "the body is not an object", self.body)
         return cast("JsonObject", found)

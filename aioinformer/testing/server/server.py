@@ -11,10 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import mkstemp
 from types import TracebackType
 from typing import Any, Self
 
@@ -275,6 +278,7 @@ class ApiServer:
 
         Raises:
             NotRunning: the server has no port yet.
+            OSError: the file can't be written, or the path is that of a folder or device.
             ValueError: no user of ``access`` has this name.
         """
         path = Path(path)
@@ -293,8 +297,7 @@ class ApiServer:
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "current-context": "test",
         }
-        path.touch(mode=0o600)
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(config)))  # JSON is YAML
+        _replace_file(path, msgspec.json.format(msgspec.json.encode(config)))  # JSON is YAML
         return path
 
     async def __aenter__(self) -> Self:
@@ -312,6 +315,21 @@ class ApiServer:
     def __repr__(self) -> str:
         where = self.url if self._port else "no port yet"
         return f"<ApiServer {where} {'running' if self.running else 'stopped'} {self.cluster!r}>"
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    """Write a new file that only this user can read, and rename it: no link is followed."""
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it exists and is not a file", str(path))
+    descriptor, name = mkstemp(prefix=f".{path.name}-", dir=path.parent)  # 0600
+    new = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        new.replace(path)
+    except BaseException:
+        new.unlink()
+        raise
 
 
 def _now() -> dt.datetime:

@@ -2,7 +2,6 @@
 
 served_resources   resources with their verbs, subresources and categories
 urls          paths to resources, objects and subresources
-yaml_bodies   YAML bodies, read as the server reads them
 selection     selectors and shards of lists and watches
 field_labels  the fields by which selectors select
 negotiation   the Accept header: JSON, tables, metadata only

@@ -26,14 +26,17 @@ from tests.client.transports import (
 # -- what is sent ------------------------------------------------------------------------------
 
 
-async def headers_of(call: ApiRequest) -> dict[str, str]:
+async def headers_of(call: ApiRequest, *, compression: bool = True) -> dict[str, str]:
     seen: dict[str, str] = {}
 
     async def answer(request: web.Request) -> web.Response:
         seen.update(request.headers)
         return web.Response()
 
-    async with http_server(answer) as server, running_transport(server) as transport:
+    async with (
+        http_server(answer) as server,
+        running_transport(server, compression=compression) as transport,
+    ):
         await read(transport, call)
     return seen
 
@@ -49,6 +52,7 @@ async def test_a_request_has_the_authorization_accept_and_user_agent_headers() -
 async def test_lists_may_be_compressed_and_watches_may_not() -> None:
     assert (await headers_of(LIST))["Accept-Encoding"] == "gzip"
     assert (await headers_of(WATCH))["Accept-Encoding"] == "identity"
+    assert (await headers_of(LIST, compression=False))["Accept-Encoding"] == "identity"
 
 
 async def test_a_path_in_the_server_url_is_the_beginning_of_every_path() -> None:

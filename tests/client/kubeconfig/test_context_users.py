@@ -176,7 +176,6 @@ async def test_an_id_token_that_is_valid_is_used(tmp_path: Path) -> None:
 async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
     tmp_path: Path,
 ) -> None:
-    """kubernetes_asyncio would send the client's secret without looking at a certificate."""
     requests: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -255,7 +254,7 @@ async def test_certificates_inside_the_file_are_used_and_not_left_on_disk(
 async def test_paths_of_certificates_are_meant_from_the_file_that_names_them(
     tmp_path: Path, certificates: Certificates
 ) -> None:
-    """The cluster and the user are in different folders; kubernetes_asyncio looks in one."""
+    """The cluster and the user are in different folders."""
     clusters, users = tmp_path / "clusters", tmp_path / "users"
     clusters.mkdir()
     users.mkdir()

@@ -58,14 +58,12 @@ async def test_the_environment_may_list_files_of_which_some_are_missing(tmp_path
 
 @pytest.mark.clients
 def test_the_environment_is_read_when_it_is_needed_and_home_is_the_default(tmp_path: Path) -> None:
-    """kubernetes_asyncio reads ``$KUBECONFIG`` once, when it is imported."""
     folder = tmp_path / ".kube"
     folder.mkdir()
     write_kubeconfig(folder, make_kubeconfig(cluster={"server": "http://home"}))
     named = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": "http://named"}), "named")
     program = f"""
 import asyncio, os
-import kubernetes_asyncio.config
 from aioinformer._client.client import Client
 async def main():
     async with Client.connect() as client:
@@ -156,7 +154,7 @@ async def test_the_default_namespace_is_that_of_the_chosen_context(tmp_path: Pat
 
 
 async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -> None:
-    """As for kubectl; for kubernetes_asyncio the last one does."""
+    """As for kubectl."""
     first = write_kubeconfig(
         tmp_path, make_kubeconfig(name="a", cluster={"server": "http://a"}), "a"
     )
@@ -220,7 +218,6 @@ async def test_a_context_that_names_an_unknown_cluster_or_user_is_an_error(
 async def test_a_context_without_a_user_is_anonymous(
     tmp_path: Path, certificates: Certificates
 ) -> None:
-    """kubernetes_asyncio fails with a TypeError here."""
     authority = certificates.write_authority(tmp_path)
     content = make_kubeconfig(
         cluster={"server": "https://10.0.0.1", "certificate-authority": str(authority)}
@@ -241,15 +238,17 @@ async def test_a_context_without_a_user_is_anonymous(
         ("", "is empty; put the cluster's kubeconfig there"),
         (" \n", "is empty"),
         ("[1, 2]", "is not a YAML mapping, as a kubeconfig must be; is it the right file?"),
-        ("# canary-7c21", "is not a YAML mapping"),
+        ("# canary-7c21", "is empty"),
         ("canary-7c21\0", "is not UTF-8 text, as a kubeconfig must be; is it the right file?"),
         ("users: [{user: {token: canary-7c21}}]", "is not a kubeconfig: users[0] has no name"),
         ("clusters: canary-7c21", "is not a kubeconfig: clusters must be a list"),
         ("contexts: {name: canary-7c21}", "is not a kubeconfig: contexts must be a list"),
         ("users: [{name: a}, canary-7c21]", "is not a kubeconfig: users[1] must be a mapping"),
-        ("a: [\nb: *canary-7c21", "is not valid YAML: see line 2"),
-        ("canary-7c21: " + "[" * 500, "is not valid YAML: it is nested too deeply"),
-        ("{}", "has no current context; it has no contexts"),
+        ("a: [\n}canary-7c21", "is not valid YAML: see line 2"),
+        ("a: [\nb: *canary-7c21", "is not valid YAML: line 2: an anchor is unknown"),
+        ("canary-7c21:\n" + "- " * 5000, "is not valid YAML: it is nested too deeply"),
+        ("{}", "is empty"),
+        ("users: [{name: a}]", "has no current context; it has no contexts"),
     ],
     ids=[
         "empty",
@@ -262,8 +261,10 @@ async def test_a_context_without_a_user_is_anonymous(
         "a mapping of contexts",
         "a text in a list of users",
         "no YAML",
+        "an unknown anchor",
         "nested too deeply",
         "nothing in it",
+        "a user alone",
     ],
 )
 async def test_a_file_that_is_no_kubeconfig_is_named_and_not_quoted(
@@ -288,7 +289,7 @@ async def test_a_part_of_a_user_that_is_a_list_is_named(
     content["users"][0]["user"] = user
     path = write_kubeconfig(tmp_path, content)
 
-    assert await load_error(Kubeconfig(path)) == f"{path}: context 'main': {part} is no mapping"
+    assert await load_error(Kubeconfig(path)) == f"{path}: {part} must be a mapping"
 
 
 @pytest.mark.parametrize("value", ["false", "no", 1])
@@ -298,8 +299,7 @@ async def test_a_certificate_check_is_not_switched_off_by_a_value_that_is_no_boo
     path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"insecure-skip-tls-verify": value}))
 
     assert await load_error(Kubeconfig(path)) == (
-        f"{path}: context 'main': insecure-skip-tls-verify of cluster 'main' must be true or "
-        "false, without quotes"
+        f"{path}: insecure-skip-tls-verify of cluster 'main' must be true or false, without quotes"
     )
 
 
@@ -318,7 +318,7 @@ async def test_a_value_of_a_cluster_that_is_no_text_is_named(tmp_path: Path, key
 
     said = await load_error(Kubeconfig(path))
 
-    assert said == f"{path}: context 'main': {key} of cluster 'main' must be a text"
+    assert said == f"{path}: {key} of cluster 'main' must be a text: put it in quotes"
 
 
 async def test_the_second_of_two_files_is_named_if_it_has_the_wrong_form(tmp_path: Path) -> None:
@@ -340,7 +340,6 @@ async def test_a_cluster_without_a_server_is_no_cluster(tmp_path: Path) -> None:
 
 
 async def test_the_error_for_an_incomplete_user_shows_no_secret_of_it(tmp_path: Path) -> None:
-    """The names that kubernetes_asyncio gives to parts of a file quote them, tokens included."""
     user = {"password": CANARY, "auth-provider": {"name": "oidc", "config": {"id-token": None}}}
     source = Kubeconfig(write_kubeconfig(tmp_path, make_kubeconfig(user=user)))
 

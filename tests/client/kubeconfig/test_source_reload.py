@@ -103,7 +103,7 @@ async def test_an_invalid_user_is_a_configuration_error(tmp_path: Path, user: An
     content = make_kubeconfig(cluster={"server": "https://10.0.0.1"})
     content["users"][0]["user"] = user
 
-    with pytest.raises(ConfigurationError, match="context 'main'") as caught:
+    with pytest.raises(ConfigurationError, match="user 'main'") as caught:
         await load_credentials(write_kubeconfig(tmp_path, content))
 
     assert CANARY not in error_chain_text(caught.value)

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from aioinformer.testing import ApiServer, Cluster, Features, ManualClock
+from tests.client.kubeconfig.kubectl_cases import BOMB
 from tests.client.recordings import read_recording
 from tests.testing.conftest import get
 from tests.testing.recorded_exchanges import WIDGETS
@@ -20,6 +21,7 @@ from tests.testing.recorded_exchanges import WIDGETS
 POD = {"metadata": {"name": "web-0", "labels": {"app": "shop"}}, "spec": {"nodeName": "node-1"}}
 PODS = "/api/v1/namespaces/default/pods"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+APPLY_PATCH = {"Content-Type": "application/apply-patch+yaml"}
 
 
 # -- errors ------------------------------------------------------------------------------------
@@ -41,6 +43,8 @@ async def test_a_wrong_or_missing_token_is_unauthorized() -> None:
     ("method", "path", "headers", "body", "status"),
     [
         ("POST", PODS, {"Content-Type": "application/yaml"}, b"- a", 400),
+        ("POST", PODS, {"Content-Type": "application/yaml"}, BOMB.encode(), 400),
+        ("PATCH", f"{PODS}/a?fieldManager=m", APPLY_PATCH, BOMB.encode(), 400),
         ("POST", PODS, {"Content-Type": "text/plain"}, b"a: b", 415),
         ("POST", PODS, {"Content-Type": "application/json"}, b"[1]", 400),
         ("POST", f"{PODS}?dryRun=Some", {"Content-Type": "application/json"}, b"{}", 422),
@@ -246,8 +250,8 @@ async def test_the_user_agent_is_the_field_manager_of_a_request_that_names_none(
 ) -> None:
     server.cluster.create("pods", POD)
     text = '{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"1"}}}'
-    apply = {"Content-Type": "application/apply-patch+yaml"}
-    async with http.patch(f"{PODS}/web-0?fieldManager=one", data=text, headers=apply) as response:
+    path = f"{PODS}/web-0?fieldManager=one"
+    async with http.patch(path, data=text, headers=APPLY_PATCH) as response:
         assert response.status == 200
     for agent, label in (("shop/1.2 (linux)", "b"), ("", "c")):
         headers = MERGE_PATCH | {"User-Agent": agent}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
 import ssl
 import stat
 from contextlib import AsyncExitStack
@@ -170,6 +171,54 @@ async def test_the_kubeconfig_names_the_server_and_only_its_owner_can_read_it(
         assert config["users"][0]["user"] == {"token": "sesame"}
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert "sesame" not in repr(server)
+
+
+def names_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
+
+
+@pytest.mark.parametrize("before", ["a file", "a link to a file", "a link to nothing", "hard link"])
+async def test_a_kubeconfig_keeps_neither_mode_nor_links_of_what_it_replaces(
+    tmp_path: Path, before: str
+) -> None:
+    path, other = tmp_path / "config", tmp_path / "other"
+    if before != "a link to nothing":
+        other.write_text("old")
+        other.chmod(0o644)
+    if "to" in before:
+        path.symlink_to(other)
+    else:
+        path.hardlink_to(other)
+    if before == "a file":
+        other.unlink()
+
+    async with ApiServer(token="sesame") as server:
+        assert server.kubeconfig(path) == path
+
+    assert not path.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "sesame" in path.read_text()
+    assert before not in ("a link to a file", "hard link") or other.read_text() == "old"
+    assert other.exists() == (before in ("a link to a file", "hard link"))
+    assert set(names_in(tmp_path)) <= {"config", "other"}
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a FIFO", "a missing folder"])
+async def test_a_kubeconfig_replaces_nothing_but_files(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "config"
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a FIFO":
+        os.mkfifo(path)
+    else:
+        path = path / "config"
+    before = names_in(tmp_path)
+
+    async with ApiServer(token="sesame") as server:
+        with pytest.raises(OSError, match=r"exists and is not a file|No such file"):
+            server.kubeconfig(path)
+
+    assert names_in(tmp_path) == before
 
 
 async def test_a_server_with_a_tls_context_serves_https(tmp_path: Path) -> None:

@@ -1,0 +1,242 @@
+"""Files that can't be read or are refused, and those that choose no cluster in a pod."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aioinformer._client.kubeconfig.files import KubeconfigFiles
+from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer.errors import ConfigurationError
+from tests.client.kubeconfig.kubectl_cases import (
+    BOMB,
+    CLUSTERS,
+    TOKEN,
+    flag,
+    impersonating,
+    named,
+    password,
+    user,
+)
+from tests.client.kubeconfigs import (
+    CANARY,
+    error_chain_text,
+    load_error,
+    make_kubeconfig,
+    write_kubeconfig,
+)
+
+# -- what is refused ---------------------------------------------------------------------------
+
+QUOTE = "must be a text: put it in quotes"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (password("7210045"), f": password of user 'main' {QUOTE}"),
+        (user("token: 7210045"), f": token of user 'main' {QUOTE}"),
+        (user("username: on", "password: x"), f": username of user 'main' {QUOTE}"),
+        (user("exec: {args: [-v, 7210045]}"), f": exec.args[1] of user 'main' {QUOTE}"),
+        (user("exec: {args: [a, ~]}"), f": exec.args[1] of user 'main' {QUOTE}"),
+        (
+            user("exec: {env: [{name: A, value: 7210045}]}"),
+            f": exec.env[0].value of user 'main' {QUOTE}",
+        ),
+        (
+            user("auth-provider: {config: {x: 7210045}}"),
+            f": auth-provider.config.* of user 'main' {QUOTE}",
+        ),
+        (impersonating("as-groups: [7210045]"), f": as-groups[0] of user 'main' {QUOTE}"),
+        (
+            impersonating("as-groups: canary-7c21"),
+            ": as-groups of user 'main' must be a list",
+        ),
+        (user("token: [canary-7c21]"), ": token of user 'main' must be a text"),
+        (
+            flag("'true'"),
+            ": insecure-skip-tls-verify of cluster 'main' must be true or false, without quotes",
+        ),
+        (
+            TOKEN.replace("cluster: main, ", "cluster: 7210045, "),
+            f": cluster of context 'main' {QUOTE}",
+        ),
+        (named("2024"), f" is not a kubeconfig: clusters[0].name {QUOTE}"),
+        (
+            TOKEN.replace("context: main", "context: 7210045", 1),
+            f" is not a kubeconfig: current-context {QUOTE}",
+        ),
+        (TOKEN + "- user: {token: x}\n", " is not a kubeconfig: users[1] has no name"),
+        (
+            TOKEN + "- name: main\n",
+            " is not a kubeconfig: two users have the name 'main': rename one",
+        ),
+        (
+            TOKEN.replace("kind: Config", "kind: Deployment"),
+            " is not a kubeconfig: its apiVersion and kind must be v1 and Config",
+        ),
+        (
+            user("token: canary-7c21") + BOMB,
+            " is not valid YAML: line 18: document contains excessive aliasing",
+        ),
+        (user("token: !!int canary-7c21"), " is not valid YAML: line 13: a value is not of the"),
+        (user("token: !!binary canary-7c21*"), " is not valid YAML: line 13: !!binary value"),
+        (user("token: 'canary-7c21"), " is not valid YAML: see line 14"),
+    ],
+)
+async def test_a_field_of_a_wrong_type_is_named_and_not_quoted(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    path = write_kubeconfig(tmp_path, content)
+
+    with pytest.raises(ConfigurationError) as caught:
+        await Kubeconfig(path).load()
+
+    assert str(caught.value).startswith(f"{path}{message}")
+    said = error_chain_text(caught.value)
+    assert CANARY not in said
+    assert "7210045" not in said
+
+
+def test_the_frames_of_an_error_hold_no_content_of_a_file(tmp_path: Path) -> None:
+    """A traceback with local variables shows these."""
+    good = write_kubeconfig(tmp_path, user(f"token: {CANARY}"), "good")
+    bad = write_kubeconfig(tmp_path, user(f"token: {CANARY}", "password: 5"), "bad")
+
+    with pytest.raises(ConfigurationError) as caught:
+        KubeconfigFiles.read([good, bad])
+
+    frames = [entry.frame.f_locals for entry in caught.traceback[1:]]
+    assert frames
+    assert CANARY not in repr(frames)
+
+
+# -- what can't be read ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def forbidden(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder that this user, also if it is root, may not enter."""
+    folder = tmp_path / "forbidden"
+    folder.mkdir()
+    folder.chmod(0)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    yield folder
+    if is_root:
+        os.seteuid(0)
+    folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("place", ["path", "$KUBECONFIG", "a list", "$HOME"])
+async def test_a_place_that_may_not_be_read_is_named(forbidden: Path, place: str) -> None:
+    path = forbidden / "config"
+    source = {
+        "path": Kubeconfig(path),
+        "$KUBECONFIG": Kubeconfig(environment={"KUBECONFIG": str(path)}),
+        "a list": Kubeconfig(environment={"KUBECONFIG": f"/missing{os.pathsep}{path}"}),
+        "$HOME": Kubeconfig(environment={"HOME": str(forbidden)}),
+    }[place]
+
+    message = await load_error(source)
+
+    named = forbidden / ".kube" / "config" if place == "$HOME" else path
+    assert message == (
+        f"{named} can't be read: Permission denied: may this user read the file, and enter its "
+        "folders? $KUBECONFIG names other files"
+    )
+
+
+async def test_a_service_account_that_may_not_be_read_is_named(forbidden: Path) -> None:
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    source = Kubeconfig(environment={"HOME": "/missing", **pod}, mount=forbidden)
+
+    assert f"{forbidden}/token: Permission denied" in await load_error(source)
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a loop of links", "a name that is too long"])
+async def test_a_path_that_is_no_file_is_named(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / ("x" * 300 if "long" in kind else "config")
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a loop of links":
+        path.symlink_to(path)
+
+    assert (await load_error(Kubeconfig(path))).startswith(f"{path} can't be read: ")
+
+
+# -- in a pod ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Kubeconfig:
+    """Return a source in a pod whose ``$KUBECONFIG`` names a file."""
+    (tmp_path / "token").write_text("pod")
+    address = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    environment = {"KUBECONFIG": str(tmp_path / "config"), **address}
+    return Kubeconfig(environment=environment, mount=tmp_path)
+
+
+async def test_files_without_a_cluster_do_not_hide_the_service_account_and_this_is_logged(
+    tmp_path: Path, pod: Kubeconfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = write_kubeconfig(tmp_path, "")
+
+    credentials = await pod.load()
+
+    assert await credentials.authorization.header() == "Bearer pod"
+    assert f"{path}: no cluster is chosen, a pod's service account is used" in caplog.messages
+
+
+@pytest.mark.parametrize("device", [os.devnull, ""])
+async def test_a_device_or_no_file_is_no_kubeconfig(
+    tmp_path: Path, pod: Kubeconfig, device: str
+) -> None:
+    environment = {**pod.environment, "KUBECONFIG": device, "HOME": str(tmp_path)}
+    source = Kubeconfig(environment=environment, mount=pod.mount)
+
+    assert await (await source.load()).authorization.header() == "Bearer pod"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "no cluster is configured: {path} is empty, and this is not a pod; put your"),
+        (TOKEN.replace("current-context: main", ""), "{path} has no current context; it has main"),
+        (TOKEN.replace(CLUSTERS, ""), "{path}: context 'main' names cluster 'main', which does"),
+    ],
+)
+async def test_the_error_outside_of_a_pod_says_what_the_file_lacks(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    path = write_kubeconfig(tmp_path, content)
+    source = Kubeconfig(environment={"KUBECONFIG": str(path)}, mount=tmp_path / "mount")
+
+    assert (await load_error(source)).startswith(message.format(path=path))
+
+
+async def test_a_file_or_context_that_the_program_names_is_not_replaced_by_the_service_account(
+    tmp_path: Path, pod: Kubeconfig
+) -> None:
+    path = write_kubeconfig(tmp_path, "")
+    named = Kubeconfig(path, environment=pod.environment, mount=pod.mount)
+    chosen = Kubeconfig(context="main", environment=pod.environment, mount=pod.mount)
+
+    assert await load_error(named) == f"{path} is empty; put the cluster's kubeconfig there"
+    assert await load_error(chosen) == f"{path} is empty; put the cluster's kubeconfig there"
+
+
+# -- compression -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+async def test_a_cluster_may_disable_compression(tmp_path: Path, disabled: bool) -> None:
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"disable-compression": disabled}))
+
+    assert (await Kubeconfig(path).load()).compression is not disabled
