@@ -21,6 +21,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import FetchError, NotRunning
 
 logger = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class RefreshingAuthorization:
         self._grant: TokenGrant | None = None
         self._granted_at = 0.0
         self._last_warning = ""
+        self._outage = Outage(logger)
         self._looked_at = float("-inf")
         self._changes = 0
 
@@ -134,9 +136,11 @@ class RefreshingAuthorization:
             # Each text is logged once, because every request may start another attempt.
             if self._grant is not None and str(error) != self._last_warning:
                 self._last_warning = str(error)
+                self._outage.begin()
                 logger.warning("%s", error)
             raise
         self._last_warning = ""
+        self._outage.end("the credentials are refreshed again")
         self._grant, self._granted_at = grant, asyncio.get_running_loop().time()
         return grant
 

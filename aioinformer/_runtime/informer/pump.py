@@ -215,11 +215,16 @@ class Pump:
     async def _wait_for_room(self, full: list[Listener], time_slice: TimeSlice) -> None:
         """Wait until one of the listeners has room again, or has left."""
         self._full_listeners = full
-        warning = asyncio.get_running_loop().call_later(BLOCKED_WARNING_DELAY, self._warn_blocked)
+        loop = asyncio.get_running_loop()
+        warning = loop.call_later(BLOCKED_WARNING_DELAY, self._warn_blocked)
         try:
             await self.gate.wait()
         finally:
             warning.cancel()
+        if (late := loop.time() - warning.when()) > 0:
+            log.info(
+                "%s: the watch is read again, %.1f s after the first warning", self._name, late
+            )
         time_slice.reset()
 
     def _warn_blocked(self) -> None:

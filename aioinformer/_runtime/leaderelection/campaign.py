@@ -27,6 +27,7 @@ from aioinformer._core.leaderelection.election import (
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer.errors import (
     Conflict,
@@ -74,6 +75,7 @@ class Campaign:
         self._key = key
         self._clock = clock
         self._woken = asyncio.Event()
+        self._outage = Outage(log)
 
     def wake(self) -> None:
         """End a wait, since the election may have another next action by now."""
@@ -141,6 +143,8 @@ class Campaign:
             self.election.record_write(lease, self._clock.now, random.random())
         self.error = None
         self._failures.pop(type(action), None)
+        if not self._failures:
+            self._outage.end("lease %s: the requests succeed again", self._key)
 
     def _fail(self, action: _Action, error: FetchError) -> None:
         repeated = type(error) in (type(self.error), self._failures.get(type(action)))
@@ -149,6 +153,8 @@ class Campaign:
         # A Conflict only means that another candidate was faster.
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
         level = logging.DEBUG if repeated else first
+        if level == logging.WARNING:
+            self._outage.begin()
         name = type(action).__name__
         log.log(level, "lease %s: %s failed: %s", self._key, name, describe_error(error))
         minimum = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from aioinformer._core.callables import is_async
 from aioinformer._core.quantities import quantity
+from aioinformer._runtime.tasks.event_loop import loop_time
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -84,6 +85,31 @@ class LogThrottle:
 
     def __repr__(self) -> str:
         return f"<LogThrottle interval={self._interval:g}>"
+
+
+class Outage:
+    """The time since a first warning, for one line that says when all is well again."""
+
+    __slots__ = ("_log", "_since")
+
+    def __init__(self, log: logging.Logger) -> None:
+        """Log to ``log`` at level INFO."""
+        self._log = log
+        self._since: float | None = None
+
+    def begin(self) -> None:
+        """Begin an outage, unless it has begun: a warning was logged."""
+        if self._since is None:
+            self._since = loop_time()
+
+    def end(self, message: str, *args: object) -> None:
+        """End the outage, if there is one; ``message`` is the format of what is well again."""
+        if self._since is not None:
+            lasted, self._since = loop_time() - self._since, None
+            self._log.info(f"{message}, %.1f s after the first warning", *args, lasted)
+
+    def __repr__(self) -> str:
+        return f"<Outage since={self._since}>"
 
 
 class _Further(Struct):

@@ -19,6 +19,7 @@ from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.shardgroup.lease_storage import MemberLeaseStorage
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscriptions
@@ -69,6 +70,7 @@ class GroupMembership:
         self._held_before: frozenset[int] = frozenset()
         self._epoch_before = 0
         self._repeated_failure = False
+        self._outage = Outage(log)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -172,6 +174,7 @@ class GroupMembership:
             self._log_failure("the assignment was not written", error)
         else:
             self._repeated_failure = False
+            self._outage.end("group %s: the assignment is written", self._name)
 
     async def _clean_up(self, stale: StaleLease) -> None:
         key = f"{self.member.key.namespace}/{stale.name}"
@@ -193,6 +196,8 @@ class GroupMembership:
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
         level = logging.DEBUG if self._repeated_failure else first
         self._repeated_failure = True
+        if level == logging.WARNING:
+            self._outage.begin()
         log.log(level, "group %s: %s: %s", self._name, text, describe_error(error))
 
     # -- reactions -----------------------------------------------------------------------------
