@@ -14,6 +14,7 @@ must learn that the outcome is unknown.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -55,6 +56,9 @@ enforces it rather than the connector: the time in the queue must not count as t
 """
 
 
+log = logging.getLogger("aioinformer.requests")
+
+
 class SendFailed(Exception):
     """A wrapper that hides a connection error from aiohttp's retry."""
 
@@ -89,11 +93,16 @@ class ResponseStream:
         NotRunning: the client was closed meanwhile.
     """
 
-    __slots__ = ("_read", "_request", "_response", "_sessions")
+    __slots__ = ("_began", "_read", "_request", "_response", "_sessions")
 
     def __init__(
-        self, response: aiohttp.ClientResponse, request: ApiRequest, sessions: Sessions
+        self,
+        response: aiohttp.ClientResponse,
+        request: ApiRequest,
+        sessions: Sessions,
+        began: float,
     ) -> None:
+        self._began = began
         self._response = response
         self._request = request
         self._sessions = sessions
@@ -125,7 +134,17 @@ class ResponseStream:
         try:
             await self._close_connection()
         finally:
+            if log.isEnabledFor(logging.DEBUG):
+                self._log_end()
             await self._sessions.release()
+
+    def _log_end(self) -> None:
+        _log_request(
+            self._request,
+            self._response.url,
+            self._began,
+            f"status {self._response.status}, {self._response.content.total_bytes} bytes,",
+        )
 
     async def _close_connection(self) -> None:
         connection = self._response.connection
@@ -243,12 +262,18 @@ class Transport:
     ) -> ResponseStream:
         sessions = await self._sessions_for(credentials.tls)
         sessions.acquire()
+        began = asyncio.get_running_loop().time()
         try:
             response = await self._send(request, credentials.header, sessions)
-        except BaseException:
+        except BaseException as error:
+            if log.isEnabledFor(logging.DEBUG):
+                what = f"no response ({type(error).__name__})"
+                _log_request(request, self._build_url(request), began, what)
             await sessions.release()
             raise
-        stream = ResponseStream(response, request, sessions)
+        if request.watch_timeout is not None and log.isEnabledFor(logging.DEBUG):
+            _log_request(request, response.url, began, f"status {response.status}, open")
+        stream = ResponseStream(response, request, sessions, began)
         if response.status != 401:
             self._authenticator.record_success()
         if "Warning" in response.headers:
@@ -370,3 +395,11 @@ class Transport:
             "closed" if self._closed else f"{quantity(len(self._open_streams), 'response')} open"
         )
         return f"<Transport to {self._credentials.description}, {state}>"
+
+
+def _log_request(request: ApiRequest, url: URL, began: float, outcome: str) -> None:
+    """Log a request, which shows no query and no header, and so no secret."""
+    seconds = asyncio.get_running_loop().time() - began
+    log.debug(
+        "%s %s (%s): %s after %.3f s", request.method, url.raw_path, request.phase, outcome, seconds
+    )
