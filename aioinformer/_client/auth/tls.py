@@ -28,7 +28,7 @@ from aioinformer._client.auth.token_refresh import CertificatePair, SingleFlight
 from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import ConfigurationError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 REREAD_INTERVAL = 60.0
 """Seconds between two reads of the certificates, which are replaced hours before they expire."""

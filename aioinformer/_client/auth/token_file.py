@@ -17,7 +17,7 @@ from aioinformer._client.auth.token_refresh import TokenGrant
 from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import FetchError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 REREAD_INTERVAL = 60.0
 """Seconds before the file is read again: client-go's period."""

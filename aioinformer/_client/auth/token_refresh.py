@@ -24,7 +24,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import FetchError, NotRunning
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import Callable
 from contextvars import Context
 from typing import Concatenate, ParamSpec, TypeVar
@@ -19,7 +20,6 @@ from msgspec import Struct
 
 from aioinformer._core.callables import is_async
 from aioinformer._core.quantities import quantity
-from aioinformer._runtime.tasks.event_loop import loop_time
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -100,16 +100,23 @@ class Outage:
     def begin(self) -> None:
         """Begin an outage, unless it has begun: a warning was logged."""
         if self._since is None:
-            self._since = loop_time()
+            self._since = _now()
 
     def end(self, message: str, *args: object) -> None:
         """End the outage, if there is one; ``message`` is the format of what is well again."""
         if self._since is not None:
-            lasted, self._since = loop_time() - self._since, None
+            lasted, self._since = _now() - self._since, None
             self._log.info(f"{message}, %.1f s after the first warning", *args, lasted)
 
     def __repr__(self) -> str:
         return f"<Outage since={self._since}>"
+
+
+def _now() -> float:
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return time.monotonic()
 
 
 class _Further(Struct):
