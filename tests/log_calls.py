@@ -12,8 +12,10 @@ ROOT = Path(__file__).parent.parent
 SKIPPED = ("_cli", "testing")
 """Packages that log for their own users: the command line prints, and a test shows what it logs."""
 
-LEVELS = {"failed": "ERROR", "SafeCall": "ERROR", "exception": "ERROR", "log": "", "end": "INFO"}
-LEVELS |= {each: each.upper() for each in ("debug", "info", "warning", "error", "critical")}
+LEVELS = {
+    **{each: each.upper() for each in ("debug", "info", "warning", "error", "critical")},
+    **{"failed": "ERROR", "SafeCall": "ERROR", "exception": "ERROR", "end": "INFO", "log": ""},
+}
 """The level of each method that logs; empty for ``log``, whose level the caller chooses."""
 
 PLACEHOLDER = re.compile(r"%[.\d]*[a-z]")

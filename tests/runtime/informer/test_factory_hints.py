@@ -70,7 +70,8 @@ def test_informers_one_after_the_other_or_of_two_clients_are_not_said(
             SharedInformerFactory(ClusterSource(cluster)) as one,
             SharedInformerFactory(ClusterSource(cluster)) as two,
         ):
-            one.informer("pods"), two.informer("pods")
+            one.informer("pods")
+            two.informer("pods")
             await asyncio.sleep(10)
 
     run(main(), seed=1)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import pytest
 
@@ -20,7 +21,7 @@ from aioinformer import (
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._runtime.reading.object_list import ListOptions, read_list
 from aioinformer._runtime.reading.object_watch import ObjectWatch
-from aioinformer.testing import Cluster, ClusterSource, Faults
+from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import cluster_with_pods
 from tests.runtime.scripted_source import PODS
@@ -35,7 +36,7 @@ def recoveries(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, float]]
     return [(each.name, match[1], float(match[2])) for each, match in found if match]
 
 
-OUTAGES = {
+OUTAGES: dict[str, Callable[[Faults], Fault]] = {
     "refused": lambda faults: faults.refuse(),
     "503": lambda faults: faults.status(503),
     "401": lambda faults: faults.status(401),
@@ -142,7 +143,9 @@ async def _sleep(_: object) -> None:
     await asyncio.sleep(30)
 
 
-SCENARIOS = {
+Scenario: TypeAlias = Callable[[ClusterSource, Faults], Awaitable[None]]
+
+SCENARIOS: dict[Scenario, tuple[str, str]] = {
     _watch_without_a_cache: ("aioinformer.reflector", "pods: fresh again"),
     _list_without_a_cache: ("aioinformer.api", "list of pods: read"),
     _election: ("aioinformer.election", "lease default/shop: the requests succeed again"),
@@ -156,8 +159,7 @@ SCENARIOS = {
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__.strip("_"))
 def test_what_was_warned_of_is_said_to_be_well_again(
-    scenario: Callable[[ClusterSource, Faults], Awaitable[None]],
-    caplog: pytest.LogCaptureFixture,
+    scenario: Scenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
         faults = Faults()
