@@ -23,6 +23,7 @@ from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reflector.lister_watcher import Source
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
@@ -127,17 +128,20 @@ class OperatorRun:
         """Find the resources that only the server knows. Ask for ever, as informers do: a server
         that restarts must not end its operators.
         """
-        delay = RESOLVE_DELAY
+        delay, name = RESOLVE_DELAY, self._options.name
         for each in builders:
+            outage = Outage(log)
             while True:
                 try:
                     await each.resolve(self._client)
+                    outage.end("%s: the server names the resource of %s", name, each.name)
                     break
                 except FetchError as error:
+                    outage.begin()
                     log.warning(
                         "%s can't ask the server for the resource of %s, next attempt in "
                         "%.0f s: %s",
-                        *(self._options.name, each.name, delay, describe_error(error)),
+                        *(name, each.name, delay, describe_error(error)),
                     )
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, MAX_RESOLVE_DELAY)

@@ -17,6 +17,7 @@ from aioinformer import (
     ReconcileContext,
     SharedInformerFactory,
 )
+from aioinformer.selectors import ObjectPredicate
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation import run
 
@@ -56,7 +57,10 @@ class Spans:
         return self.broken
 
     def handler(self, informer: str, listener: str) -> Any:
-        return lambda _: self.broken
+        def begin(_: str) -> Any:
+            return self.broken
+
+        return begin
 
     def reconcile(self, controller: str) -> Any:
         return self.broken
@@ -71,22 +75,25 @@ class Tracer:
 
 def options(broken: str, error: type[BaseException]) -> dict[str, Any]:
     """Return the options of a factory one of whose functions raises ``error``."""
-    return {
+    made: dict[str, Callable[[], dict[str, Any]]] = {
         "metrics": lambda: {"metrics": Broken(Metrics, error)},
         "spans": lambda: {"tracing": Spans(error)},
         "tracing": lambda: {"tracing": Tracer(error)},
         "on_error": lambda: {"on_error": raising(error)},
-    }.get(broken, dict)()
+    }
+    return made[broken]() if broken in made else {}
 
 
 def request(broken: str, error: type[BaseException]) -> dict[str, Any]:
     """Return the arguments of an informer one of whose functions raises ``error``."""
-    return {
+    made: dict[str, dict[str, Any]] = {
         "transform": {"transform": raising(error)},
         "convert": {"convert": raising(error)},
         "index": {"indexers": {"broken": raising(error)}},
         "to_keys of a rejected object": {"transform": reject_labelled},
-    }.get(broken, {})
+        "namespaces": {"namespaces": ObjectPredicate(raising(error))},
+    }
+    return made.get(broken, {})
 
 
 def reject_labelled(obj: KubeObject) -> KubeObject:
@@ -100,7 +107,14 @@ def reject_labelled(obj: KubeObject) -> KubeObject:
     "broken",
     [
         *("metrics", "spans", "tracing", "on_error", "transform", "convert", "index"),
-        *("filter", "handler", "to_keys", "to_keys of a rejected object", "reconcile"),
+        *(
+            "filter",
+            "handler",
+            "to_keys",
+            "to_keys of a rejected object",
+            "reconcile",
+            "namespaces",
+        ),
     ],
 )
 def test_a_function_that_raises_what_is_no_exception_stops_nothing_else(

@@ -28,7 +28,7 @@ from aioinformer._client.auth.proxies import (
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ConfigurationError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 CERTIFICATE_HEAD = b"-----BEGIN CERTIFICATE-----"
 CERTIFICATE = re.compile(CERTIFICATE_HEAD + rb"([^-]*)-----END CERTIFICATE-----")

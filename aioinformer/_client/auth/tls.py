@@ -25,9 +25,10 @@ from tempfile import TemporaryDirectory
 from aioinformer._client.auth.credentials import create_ssl_context
 from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.auth.token_refresh import CertificatePair, SingleFlight
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import ConfigurationError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 REREAD_INTERVAL = 60.0
 """Seconds between two reads of the certificates, which are replaced hours before they expire."""
@@ -104,6 +105,7 @@ class RotatingTls:
         self._next_read_at = 0.0
         self._last_warning = ""
         self.changes = 0
+        self._outage = Outage(logger)
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
         """Return the context; see ``Tls``.
@@ -140,9 +142,11 @@ class RotatingTls:
             self._used_plugin_pair, self._next_read_at = pair, now + RETRY_INTERVAL
             if text != self._last_warning:
                 self._last_warning = text
+                self._outage.begin()
                 logger.warning("%s; the last certificates stay in use", text)
             return self._context
         self._last_warning, self._material = "", material
+        self._outage.end("%s: the certificates can be used again", self._origin)
         self._used_plugin_pair, self._next_read_at = pair, now + self._interval
         return self._context
 

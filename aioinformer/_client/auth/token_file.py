@@ -14,9 +14,10 @@ from pathlib import Path
 
 from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._client.auth.token_refresh import TokenGrant
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import FetchError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 REREAD_INTERVAL = 60.0
 """Seconds before the file is read again: client-go's period."""
@@ -36,6 +37,7 @@ class TokenFile:
     header: str = field(default="", repr=False)
     """The header with the last token, or with the one to use until the file can be read."""
     _last_warning: str = field(default="", init=False)
+    _outage: Outage = field(default_factory=lambda: Outage(logger), init=False, repr=False)
 
     async def __call__(self) -> TokenGrant:
         """Read the file and return its token.
@@ -56,9 +58,11 @@ class TokenFile:
                 raise FetchError(text, phase="credentials") from error
             if text != self._last_warning:
                 self._last_warning = text
+                self._outage.begin()
                 logger.warning("%s; the last token stays in use", text)
             return TokenGrant(self.header, valid_for=RETRY_INTERVAL)
         self._last_warning = ""
+        self._outage.end("%s: the token file %s can be used again", self.origin, self.path)
         return TokenGrant(self.header, valid_for=REREAD_INTERVAL)
 
 

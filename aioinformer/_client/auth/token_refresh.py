@@ -22,9 +22,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import FetchError, NotRunning
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 T = TypeVar("T")
 
@@ -85,6 +86,7 @@ class RefreshingAuthorization:
         self._granted_at = 0.0
         self._last_warning = ""
         self.changes = 0
+        self._outage = Outage(logger)
 
     @property
     def pair(self) -> CertificatePair | None:
@@ -128,9 +130,11 @@ class RefreshingAuthorization:
             # Each text is logged once, because every request may start another attempt.
             if self._grant is not None and str(error) != self._last_warning:
                 self._last_warning = str(error)
+                self._outage.begin()
                 logger.warning("%s", error)
             raise
         self._last_warning = ""
+        self._outage.end("the credentials are refreshed again")
         last = self._grant
         if last is not None and (last.header, last.pair) != (grant.header, grant.pair):
             self.changes += 1

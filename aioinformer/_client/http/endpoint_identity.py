@@ -14,7 +14,7 @@ from msgspec import Struct
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer.errors import FetchError
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("aioinformer.client")
 
 IDENTITY_PATH = "/api/v1/namespaces/kube-system"
 """The namespace that each cluster creates once, and whose UID identifies the cluster."""

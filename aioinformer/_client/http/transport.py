@@ -14,6 +14,7 @@ must learn that the outcome is unknown.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -60,6 +61,7 @@ enforces it rather than the connector: the time in the queue must not count as t
 
 CREDENTIAL_HEADERS = ("Authorization", "Cookie")
 """The headers that are not sent where others on the network can read them."""
+log = logging.getLogger("aioinformer.requests")
 
 
 class SendFailed(Exception):
@@ -96,7 +98,7 @@ class ResponseStream:
         NotRunning: the client was closed meanwhile.
     """
 
-    __slots__ = ("_read", "_request", "_response", "_sessions", "opened")
+    __slots__ = ("_began", "_read", "_request", "_response", "_sessions", "opened")
 
     def __init__(
         self,
@@ -104,9 +106,11 @@ class ResponseStream:
         request: ApiRequest,
         sessions: Sessions,
         opened: Sequence[str],
+        began: float,
     ) -> None:
         self.opened = opened
         """The addresses to which a connection was opened; none if an open connection was used."""
+        self._began = began
         self._response = response
         self._request = request
         self._sessions = sessions
@@ -138,7 +142,17 @@ class ResponseStream:
         try:
             await self._close_connection()
         finally:
+            if log.isEnabledFor(logging.DEBUG):
+                self._log_end()
             await self._sessions.release()
+
+    def _log_end(self) -> None:
+        _log_request(
+            self._request,
+            self._response.url,
+            self._began,
+            f"status {self._response.status}, {self._response.content.total_bytes} bytes,",
+        )
 
     async def _close_connection(self) -> None:
         connection = self._response.connection
@@ -269,9 +283,13 @@ class Transport:
         sessions.acquire()
         opened: list[str] = []
         token = opened_addresses.set(opened)
+        began = asyncio.get_running_loop().time()
         try:
             response = await self._send(request, credentials.header, sessions)
-        except BaseException:  # also a time limit of the caller, such as that of a lease
+        except BaseException as error:  # also a time limit of the caller, such as that of a lease
+            if log.isEnabledFor(logging.DEBUG):
+                what = f"no response ({type(error).__name__})"
+                _log_request(request, self._build_url(request), began, what)
             self._resolver.avoid(opened)
             await sessions.release()
             raise
@@ -280,7 +298,9 @@ class Transport:
         self._has_answered = True
         if response.status >= 500:
             await self._leave_address(sessions, opened)
-        stream = ResponseStream(response, request, sessions, opened)
+        if request.watch_timeout is not None and log.isEnabledFor(logging.DEBUG):
+            _log_request(request, response.url, began, f"status {response.status}, open")
+        stream = ResponseStream(response, request, sessions, opened, began)
         if response.status != 401:
             self._authenticator.record_success()
         make_redactor = partial(self._make_redactor, stream.headers_sent, request)
@@ -451,3 +471,11 @@ class Transport:
             "closed" if self._closed else f"{quantity(len(self._open_streams), 'response')} open"
         )
         return f"<Transport to {self._credentials.description}, {state}>"
+
+
+def _log_request(request: ApiRequest, url: URL, began: float, outcome: str) -> None:
+    """Log a request, which shows no query and no header, and so no secret."""
+    seconds = asyncio.get_running_loop().time() - began
+    log.debug(
+        "%s %s (%s): %s after %.3f s", request.method, url.raw_path, request.phase, outcome, seconds
+    )

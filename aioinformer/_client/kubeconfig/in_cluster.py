@@ -19,7 +19,7 @@ from aioinformer._client.auth.token_file import TokenFile
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization
 from aioinformer.errors import ConfigurationError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("aioinformer.credentials")
 
 NO_KUBECONFIG_HINT = (
     "put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"

@@ -20,6 +20,7 @@ from aioinformer._core.controllers.reconcile import (
     Result,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.health import ReconcileErrors, WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
@@ -302,7 +303,9 @@ class Workers:
 
     def _on_success(self, key: ObjectKey, result: Result, priority: Priority) -> str:
         """Handle a run that returned. Return the name of its result."""
-        self.failures.record_success(key)
+        if len(self.failures):
+            self._log_recovery(key)
+            self.failures.record_success(key)
         if result.requeue:
             # Without forget(): the backoff grows while the reconciler asks for it.
             self._requeue_rate_limited(key, REQUEUE, priority)
@@ -312,6 +315,16 @@ class Workers:
             return "success"
         self._requeue_after(key, REQUEUE, priority, result.requeue_after)
         return "requeue_after"
+
+    def _log_recovery(self, key: ObjectKey) -> None:
+        """Say that a key whose failures were logged has succeeded."""
+        failing = self.failures.get(key, asyncio.get_running_loop().time())
+        if failing is not None:
+            failures = quantity(failing.failures, "failure")
+            log.info(
+                "controller %s: %s succeeds again after %s, %.1f s after the first one",
+                *(self._name, key, failures, failing.since),
+            )
 
     def _retry(self, key: ObjectKey, error: Exception, priority: Priority) -> None:
         now = asyncio.get_running_loop().time()

@@ -52,6 +52,14 @@ CANCEL_GRACE = 1.0
 """Seconds for cancelled handlers to end where draining has taken all of the time."""
 
 
+_RUNNING: dict[tuple[int, InformerKey], set[int]] = {}
+"""The factories that run an informer, by the identity of its source and its key. A running factory
+keeps its source, so that no other one has its identity."""
+
+TOO_MANY = 2
+"""Factories that run one informer of a client, from which on the log says so."""
+
+
 class InformerEntry(Struct, eq=False):
     """One informer of a factory, its task, and its users."""
 
@@ -321,7 +329,7 @@ class SharedInformerFactory:
             entry = self._entries[key] = InformerEntry(informer, options, needs=followed)
             if followed is not None:
                 followed.users += 1
-            entry.start(self._supervisor)
+            self._start(key, entry)
         else:
             entry.check_overrides(overrides)
             add_indexers(entry.informer, indexers)
@@ -454,8 +462,32 @@ class SharedInformerFactory:
             raise ShutdownIncomplete(undrained, waited=self._shutdown_timeout)
 
     def _start_all(self) -> None:
-        for entry in self._entries.values():
-            entry.start(self._supervisor)
+        for key, entry in self._entries.items():
+            self._start(key, entry)
+
+    def _start(self, key: InformerKey, entry: InformerEntry) -> None:
+        """Run an informer, if the factory runs. Say if another factory of the source runs the same
+        one.
+        """
+        entry.start(self._supervisor)
+        if entry.task is None:
+            return
+        of = id(self._source), key
+        factories = _RUNNING.setdefault(of, set())
+        factories.add(id(self))
+        if len(factories) == TOO_MANY:
+            log.info(
+                "%s: %d factories of one client run this informer, so that its objects are read "
+                "and cached %d times: share one factory",
+                *(entry.informer.name, TOO_MANY, TOO_MANY),
+            )
+
+        def forget(_: object, own: int = id(self)) -> None:
+            factories.discard(own)
+            if not factories:
+                _RUNNING.pop(of, None)
+
+        entry.task.add_done_callback(forget)
 
     def _unfinished_names(self) -> tuple[str, ...]:
         return tuple(name for each in self._entries.values() for name in each.unfinished)

@@ -115,7 +115,7 @@ class InformerPipeline(Generic[T]):
         # Without known keys: while a list is being staged, the queue can't know which objects will
         # be cached. The indexer ignores deletions of objects that it doesn't hold.
         self._queue = DeltaQueue()
-        self.pump = Pump(self.name, self._queue, self.indexer)
+        self.pump = Pump(self.name, self._queue, self.indexer, namespace=namespace)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
         self.checkpointer = self._make_checkpointer(options, shape)

@@ -52,6 +52,10 @@ CLOCK_CHECK_INTERVAL = 16
 """Changes applied between two readings of the clock: an index function may decode every body."""
 
 
+MAX_SHOWN_NAMESPACES = 5
+"""Empty namespaces that a log line names."""
+
+
 class ChangeObserver(Protocol):
     """A part of the informer that receives each change of the cache."""
 
@@ -69,7 +73,15 @@ class ChangeObserver(Protocol):
 class Pump:
     """Drains one queue into one cache, and distributes the events to the listeners."""
 
-    def __init__(self, name: str, queue: DeltaQueue, indexer: ObjectCache) -> None:
+    def __init__(
+        self,
+        name: str,
+        queue: DeltaQueue,
+        indexer: ObjectCache,
+        *,
+        namespace: str | None = None,
+    ) -> None:
+        """Make a pump; ``namespace`` is the only one that its informer reads, for the log."""
         self.synced = asyncio.Event()
         """Set when the initial list was applied, or when the pump has ended."""
         self.gate = BackpressureGate()
@@ -82,6 +94,7 @@ class Pump:
         self.observer: ChangeObserver | None = None
         """Receives all changes: the checkpointer of a cache file."""
         self._name = name
+        self._namespace = namespace
         self._queue = queue
         self._indexer = indexer
         self._joined: dict[Listener, None] = {}
@@ -215,11 +228,16 @@ class Pump:
     async def _wait_for_room(self, full: list[Listener], time_slice: TimeSlice) -> None:
         """Wait until one of the listeners has room again, or has left."""
         self._full_listeners = full
-        warning = asyncio.get_running_loop().call_later(BLOCKED_WARNING_DELAY, self._warn_blocked)
+        loop = asyncio.get_running_loop()
+        warning = loop.call_later(BLOCKED_WARNING_DELAY, self._warn_blocked)
         try:
             await self.gate.wait()
         finally:
             warning.cancel()
+        if (late := loop.time() - warning.when()) > 0:
+            log.info(
+                "%s: the watch is read again, %.1f s after the first warning", self._name, late
+            )
         time_slice.reset()
 
     def _warn_blocked(self) -> None:
@@ -348,6 +366,8 @@ class Pump:
             )
         if scope is None:
             how = "restored from the cache file" if kind.restored else "listed"
+            if not count and self._namespace is not None:
+                how += f": the namespace {self._namespace} has none, or doesn't exist"
             log.info("%s: %s %s", self._name, quantity(count, "object"), how)
         else:
             log.debug(
@@ -374,7 +394,16 @@ class Pump:
             listener.put_relist(own, at, initial=first, scope=scope)
         if first:
             self.synced.set()
+            self._log_empty_namespaces()
         self.waiters.notify_all()
+
+    def _log_empty_namespaces(self) -> None:
+        """Name the namespaces without objects, of which a misspelt one would be."""
+        states = self._indexer.scope_states().items()
+        empty = [scope for scope, each in states if scope and each.synced and not each.objects]
+        if empty:
+            shown = empty[:MAX_SHOWN_NAMESPACES] + ["..."] * (len(empty) > MAX_SHOWN_NAMESPACES)
+            log.info("%s: nothing in %s: empty, or absent", self._name, ", ".join(shown))
 
     def update_synced(self) -> None:
         """Mark the end of the first state if the cache is synced now without another list."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.listwatch.outcomes import classify
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.error_hook import FailureLog, call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import FailureLog, Outage, call_hook, check_hook
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.problem import OnError, Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -58,8 +58,7 @@ class LeaseReporter:
         self._hook_failures = FailureLog(log)
         self._failures: dict[str, _Failure] = {}
         """The last failure of each action that has not succeeded since, the newest last."""
-        self._warned_at: float | None = None
-        """The time of the first warning since all actions succeeded."""
+        self._outage = Outage(log)
 
     @property
     def error(self) -> Exception | None:
@@ -87,7 +86,7 @@ class LeaseReporter:
             return
         self._metrics.failed(self._subject, "lease", type(error).__name__)
         if not repeated:
-            self._warned_at = now if self._warned_at is None else self._warned_at
+            self._outage.begin()
             self._call_hook(error, retry_in)
 
     def _call_hook(self, error: Exception, retry_in: float | None) -> None:
@@ -103,9 +102,8 @@ class LeaseReporter:
         for action, failure in tuple(self._failures.items()):
             if action in actions or now >= failure.ends_at:
                 del self._failures[action]
-        if not self._failures and self._warned_at is not None:
-            seconds, self._warned_at = now - self._warned_at, None
-            self._log.info("%s: requests succeed again after %.0f s", self._subject, seconds)
+        if not self._failures:
+            self._outage.end("%s: the requests succeed again", self._subject)
 
     def __repr__(self) -> str:
         return f"<LeaseReporter of {self._subject} error={self.error!r}>"

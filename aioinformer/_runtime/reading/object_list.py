@@ -26,6 +26,7 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import conversion_error, name_of
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import (
@@ -142,10 +143,12 @@ async def _join_pages(pages: AsyncGenerator[ObjectList[T]]) -> ObjectList[T]:
 async def _read_page_with_retries(
     source: ListerWatcher, request: ListRequest, options: ListOptions[T]
 ) -> ObjectList[T]:
-    clock, backoff = asyncio.get_running_loop().time, Backoff()
+    clock, backoff, outage = asyncio.get_running_loop().time, Backoff(), Outage(log)
     while True:
         try:
-            return await _read_page(source, request, options)
+            page = await _read_page(source, request, options)
+            outage.end("list of %s: read", source.resource)
+            return page
         except (TransportError, TooManyRequests, ServerFailure) as error:
             if backoff.failures >= MAX_RETRIES:
                 raise
@@ -153,6 +156,7 @@ async def _read_page_with_retries(
             # Without this line, the caller of a list learns of the failure with the last attempt.
             text = describe_error(error)
             log.warning("list of %s: %s; next attempt in %.1f s", source.resource, text, delay)
+            outage.begin()
         await asyncio.sleep(delay)
         # The client's limit on repeated requests counts this request.
         request = structs.replace(request, restart=True)

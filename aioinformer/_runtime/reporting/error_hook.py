@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import Callable
 from contextvars import Context
 from typing import Concatenate, ParamSpec, TypeVar
@@ -84,6 +85,38 @@ class LogThrottle:
 
     def __repr__(self) -> str:
         return f"<LogThrottle interval={self._interval:g}>"
+
+
+class Outage:
+    """The time since a first warning, for one line that says when all is well again."""
+
+    __slots__ = ("_log", "_since")
+
+    def __init__(self, log: logging.Logger) -> None:
+        """Log to ``log`` at level INFO."""
+        self._log = log
+        self._since: float | None = None
+
+    def begin(self) -> None:
+        """Begin an outage, unless it has begun: a warning was logged."""
+        if self._since is None:
+            self._since = _now()
+
+    def end(self, message: str, *args: object) -> None:
+        """End the outage, if there is one; ``message`` is the format of what is well again."""
+        if self._since is not None:
+            lasted, self._since = _now() - self._since, None
+            self._log.info(f"{message}, %.1f s after the first warning", *args, lasted)
+
+    def __repr__(self) -> str:
+        return f"<Outage since={self._since}>"
+
+
+def _now() -> float:
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return time.monotonic()
 
 
 class _Further(Struct):

@@ -16,7 +16,7 @@ from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
-from aioinformer._runtime.reporting.error_hook import FailureLog, call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import FailureLog, Outage, call_hook, check_hook
 from aioinformer._runtime.reporting.error_texts import cut_watches_text, describe_error
 from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -92,6 +92,7 @@ class InformerReporter:
         """True if an ignored event of the watch under way was reported."""
         self._other_shards_logged = False
         """True if the log says that the server sends objects of other shards."""
+        self._outage, self._refusal = Outage(log), Outage(log)
         self._absence_logged = False
         """True if the log says that the server has no WatchList."""
         self._verb: Verb = "list"
@@ -128,6 +129,8 @@ class InformerReporter:
     def watch_opened(self) -> None:
         self.status.absent = False
         self.status.set_state("watching")
+        self._refusal.end("%s: watches again", self.informer)
+        self._outage.end("%s: fresh again", self.informer)
         self.status.watch_refusal = None
         self.status.clear_error()
         self.trace.complete()
@@ -167,6 +170,8 @@ class InformerReporter:
                 self.on_request_failed(error, delay)
         elif transition.ending.healthy:
             self.status.clear_error()
+            if end.outcome is Outcome.POLLED:
+                self._outage.end("%s: fresh again", self.informer)
         if Learn.SERVED in transition.learn:
             self.status.absent = False
         if delay:
@@ -178,6 +183,8 @@ class InformerReporter:
         found = self.status.watches_cut_after
         if found is not None and known is None:
             log.warning("%s: %s", self.informer, cut_watches_text(found))
+        elif found is None and known is not None:
+            log.info("%s: the watches are no longer cut after %.0f s", self.informer, known)
 
     def _report_silence(self, *, alive: bool) -> None:
         """Report the idle timeout of the last watch, unless its server is found ``alive``."""
@@ -190,6 +197,7 @@ class InformerReporter:
             log.info(text, self.informer, describe_error(error))
             return
         log.warning("%s: %s", self.informer, describe_error(error))
+        self._outage.begin()
         self.status.record_error(error)
         self._report(verb, Outcome.IDLE_TIMEOUT.name.lower(), error, 0.0)
         if self.on_request_failed is not None:
@@ -207,6 +215,8 @@ class InformerReporter:
             # The WatchList is tried again now and then, and its absence is known by then.
             level = logging.DEBUG if self._absence_logged else level
             self._absence_logged = True
+        if level >= logging.WARNING:
+            (self._refusal if end.outcome is Outcome.WATCH_REFUSED else self._outage).begin()
         log.log(level, message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:
@@ -240,6 +250,7 @@ class InformerReporter:
         self.status.absent = True
         if confirmed:
             log.warning("%s: the server no longer serves this resource", self.informer)
+            self._outage.begin()
 
     def resource_moved(self, error: FetchError) -> None:
         log.warning("%s: %s", self.informer, error)

@@ -110,7 +110,9 @@ class NamespaceFollower:
     def _matches(self, namespace: KubeObject) -> bool:
         try:
             return self._followed.predicate(namespace)
-        except Exception:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
             log.exception(
                 "%r raised at the namespace %s, which is not read",
                 self._followed.predicate,

@@ -28,7 +28,7 @@ from aioinformer._core.writing.event_objects import (
     ReportingController,
 )
 from aioinformer._core.writing.event_series import EventSeries, EventSeriesTracker, PendingEvent
-from aioinformer._runtime.reporting.error_hook import FailureLog, call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import FailureLog, Outage, call_hook, check_hook
 from aioinformer._runtime.reporting.problem import OnError, Problem
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.tasks.supervisor import Supervisor
@@ -125,6 +125,7 @@ class EventRecorder:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending = False
         self._recorded = self._sent = self._dropped = self._failed = 0
+        self._outage = Outage(log)
 
     # -- recording -----------------------------------------------------------------------------
 
@@ -305,6 +306,7 @@ class EventRecorder:
             await self._patch(series, event)
         series.record_sent(event)
         self._sent += 1
+        self._outage.end("events of %s: sent again", self._reporter.controller)
 
     async def _patch(self, series: EventSeries, event: PendingEvent) -> None:
         try:
@@ -317,6 +319,7 @@ class EventRecorder:
 
     def _give_up(self, series: EventSeries, error: Exception) -> None:
         self._failed += 1
+        self._outage.begin()
         self._series_tracker.forget(series)
         self._report(f"{series.record}", error)
 

@@ -433,7 +433,8 @@ async def test_a_function_of_a_feed_that_raises_a_cancellation_ends_no_response_
         raise asyncio.CancelledError
 
     create(cluster, "web")
-    feed, client = EventFeed(lambda: informers, **{function: cancel}), AsgiClient()
+    broken: dict[str, Any] = {function: cancel}
+    feed, client = EventFeed(lambda: informers, **broken), AsgiClient()
     serving = asyncio.create_task(feed(make_scope(), client.receive, client.send))
     if function == "encode":
         await wait_until(lambda: client.synced)

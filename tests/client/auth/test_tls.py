@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 import stat
 import sys
@@ -143,6 +144,13 @@ async def test_unreadable_files_are_logged_once_and_the_last_context_stays_in_us
     assert caplog.messages == [
         "here: a certificate or its key can't be used: /there/ca.crt: No such file or directory; "
         "the last certificates stay in use"
+    ]
+    files.fails = False
+    caplog.set_level(logging.INFO)
+    for _ in range(2):
+        await tls.context(failed=first)
+    assert caplog.messages[1:] == [
+        "here: the certificates can be used again, 0.0 s after the first warning"
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from pathlib import Path
 
@@ -82,7 +83,12 @@ async def test_the_given_token_is_used_until_the_file_can_be_read(
     assert CANARY not in repr(source)
 
     put(path, "abc")
-    assert (await source()).header == "Bearer abc"
+    caplog.set_level(logging.INFO)
+    for _ in range(2):
+        assert (await source()).header == "Bearer abc"
+    assert caplog.messages[1:] == [
+        f"here: the token file {path} can be used again, 0.0 s after the first warning"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -108,6 +109,12 @@ async def test_a_failed_renewal_is_logged_once_and_the_valid_grant_stays_in_use(
     await asyncio.sleep(20)
     with pytest.raises(FetchError, match="no luck"):
         await authorization.header()
+    source.fails = False
+    caplog.set_level(logging.INFO)
+    await authorization.header()
+    assert caplog.messages[1:] == [
+        "the credentials are refreshed again, 22.0 s after the first warning"
+    ]
     source.fails = False
     assert (await authorization.header()).startswith("Bearer")
 

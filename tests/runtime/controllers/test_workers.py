@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 
 from aioinformer import (
+    Controller,
     ItemExponential,
     KubeObject,
     Metrics,
     ObjectKey,
     Priority,
     Reason,
+    ReconcileContext,
     Result,
     SharedInformer,
 )
@@ -28,11 +31,13 @@ from aioinformer._runtime.controllers.workers import Workers
 from aioinformer.errors import PermanentError, TemporaryError
 from aioinformer.testing import Cluster
 from tests.runtime.controllers.reconcilers import (
+    FOOS,
     RecordingReconciler,
     foo_informer,
     key,
     make_cluster,
     run_simulated,
+    running_factory,
 )
 
 A = key("a")
@@ -295,3 +300,25 @@ def test_workers_show_their_runs_and_their_queue() -> None:
             assert repr(workers) == f"<Workers of foo runs=1 {workers.queue!r}>"
 
     run_simulated(main)
+
+
+def test_a_key_that_failed_is_said_to_succeed_again(caplog: pytest.LogCaptureFixture) -> None:
+    runs: list[ObjectKey] = []
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        runs.append(key)
+        if len(runs) < 4:
+            raise ValueError("not yet")
+
+    async def main() -> None:
+        async with (
+            running_factory(make_cluster("a")) as informers,
+            Controller(informers.informer(FOOS), reconcile, name="c"),
+        ):
+            await asyncio.sleep(60)
+
+    caplog.set_level(logging.INFO, logger="aioinformer.controller")
+    run_simulated(main)
+    found = [each for each in caplog.messages if "succeeds again" in each]
+    assert len(found) == 1
+    assert found[0].startswith("controller c: default/a succeeds again after 3 failures, 0.0 s")
