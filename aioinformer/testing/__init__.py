@@ -26,11 +26,12 @@ Example::
     cluster.create("pods", {"metadata": {"name": "web-0"}})
     source = ClusterSource(cluster)
     faults: Faults = source.faults
-    fault: Fault = faults.status(503, verb="list")
+    fault: Fault = faults.status(503, verb="watch_list")  # an informer's first request
     async with SharedInformerFactory(source) as informers:
         pods = informers.informer("pods")
         await asyncio.sleep(0.01)
         fault.end()
+        assert fault.hits > 0
         await pods.wait_synced(timeout=30)
         assert [pod.name for pod in pods.lister] == ["web-0"]
 
@@ -47,6 +48,15 @@ Example::
 
     with ApiServerThread() as server:  # for tests that are not async
         server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+
+Example::
+
+    import pytest
+    from aioinformer.testing import ApiServer, UnusedFault
+
+    with pytest.warns(UnusedFault, match="ErrorStatus 503 for list everything has concerned no"):
+        async with ApiServer() as server:
+            server.faults.status(503, verb="list")
 
 Example::
 
@@ -88,6 +98,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.cluster.storage import Snapshot as Snapshot
     from aioinformer.testing.faults.faults import Fault as Fault
     from aioinformer.testing.faults.faults import Faults as Faults
+    from aioinformer.testing.faults.faults import UnusedFault as UnusedFault
     from aioinformer.testing.manifests import load_manifests as load_manifests
     from aioinformer.testing.mutations import CacheMutated as CacheMutated
     from aioinformer.testing.mutations import MutationDetector as MutationDetector
@@ -115,6 +126,7 @@ __all__ = [
     "MutationDetector",
     "PolicyRule",
     "Snapshot",
+    "UnusedFault",
     "User",
     "load_manifests",
     "running_operator",
@@ -136,6 +148,7 @@ _MODULES = {
     "MutationDetector": "mutations",
     "PolicyRule": "access.users",
     "Snapshot": "cluster.storage",
+    "UnusedFault": "faults.faults",
     "User": "access.users",
     "load_manifests": "manifests",
     "running_operator": "operators",

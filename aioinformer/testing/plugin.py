@@ -71,6 +71,14 @@ __all__ = [
 ]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make a fault that has concerned no request an error of its test (``UnusedFault``)."""
+    # By its text, because the name of the class would load the server.
+    config.addinivalue_line(
+        "filterwarnings", "error:the fault .* has concerned no request:UserWarning"
+    )
+
+
 class RunOperator(Protocol):
     """The fixture ``run_operator``: ``await run_operator(operator)``."""
 

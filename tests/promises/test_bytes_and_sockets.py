@@ -306,8 +306,7 @@ def test_a_half_open_connection_without_bookmarks_is_replaced_at_its_deadline() 
             pods = informers.informer("pods")
             await informers.wait_synced(60)
             opened = loop_time()
-            server.faults.drop_bookmarks()
-            server.faults.stall(after=0, verb="watch", times=1)
+            server.faults.stall(after=0, verb="watch", times=1)  # before the first bookmark
             label_pod(cluster, "a", "unheard")
             await pods.wait_until(
                 "default/a", lambda pod: pod is not None and "value" in pod.labels, timeout=2_000.0

@@ -130,6 +130,38 @@ def test_the_fixtures_choose_the_server_that_fits_the_test(project: pytest.Pytes
     run(project).assert_outcomes(passed=6, warnings=0)
 
 
+FAULTS = """
+import httpx
+import pytest
+
+@pytest.mark.parametrize("verb", ["watch_list", "get"])
+async def test_a_fault_that_occurs_or_not(api_server, client, verb):
+    with api_server.faults.status(503, verb=verb):
+        with pytest.raises(Exception):
+            await client.api("pods").get("default/web-0")
+
+@pytest.mark.parametrize("verb", ["watch_list", "list"])
+def test_a_fault_in_a_thread(api_server_thread, verb):
+    api_server_thread.faults.status(503, verb=verb)
+    assert httpx.get(f"{api_server_thread.url}/api/v1/pods").status_code
+
+@pytest.mark.filterwarnings("ignore:the fault")
+async def test_a_fault_that_need_not_occur(api_server):
+    api_server.faults.status(503)
+"""
+
+
+def test_a_fault_that_concerned_no_request_is_an_error_of_its_test(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile(test_faults=FAULTS)
+    result = run(project)
+    result.assert_outcomes(passed=5, errors=2, warnings=0)
+    result.stdout.fnmatch_lines(
+        ["*UnusedFault: the fault ErrorStatus 503 for watch_list*get pods*"]
+    )
+
+
 def test_the_plugin_loads_no_server_before_a_test_uses_one() -> None:
     code = (
         "import pytest, pytest_asyncio, sys; before = set(sys.modules)\n"

@@ -23,6 +23,7 @@ MISSING_VALUE = "<none>"
 """kubectl's word for a missing field."""
 
 _read_cells = field(CELLS_KEY)
+_read_status = field("status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def summarize_status(obj: KubeObject) -> str:
     """
     if obj.deletion_timestamp is not None:
         return "Terminating"
-    found = obj.get("status")
+    found = _read_status(obj)
     status: Mapping[str, Any] = (
         cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
     )

@@ -40,7 +40,7 @@ from aioinformer._cli.watch.server_tables import ListProgress
 from aioinformer._cli.watch.table_source import TableSource
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._core.selectors.requirements import END_OF_TEXT
-from aioinformer.errors import BadRequest, InvalidSelector, SyncTimeout
+from aioinformer.errors import BadRequest, InvalidSelector, ObjectDecodeError, SyncTimeout
 
 EVENTS_RESOURCE = find_built_in("events")
 STATUS_DELAY = 1.5
@@ -214,10 +214,21 @@ class _RowWriter:
                 await self.write_change(Added(obj, initial=True))
 
     async def write_change(self, event: Event) -> None:
-        await self._write(self.output_format.format_change(event, _now()))
+        await self._write_event(event.obj, lambda: self.output_format.format_change(event, _now()))
 
     async def write_kube_event(self, event: Event) -> None:
-        await self._write(self.output_format.format_kube_event(event))
+        await self._write_event(event.obj, lambda: self.output_format.format_kube_event(event))
+
+    async def _write_event(self, obj: KubeObject, text: Callable[[], str | bytes]) -> None:
+        """Write one event; on stderr, name an object that can't be printed, and go on."""
+        try:
+            await self._write(text())
+        except ObjectDecodeError as error:
+            self.terminal.messages.show(str(error))
+        except RecursionError:  # YAML ends at a third of the depth at which decoding does
+            self.terminal.messages.show(
+                f"{obj.resource} {obj.key}: it is nested too deeply to be printed"
+            )
 
     async def _write(self, text: str | bytes) -> None:
         self.terminal.messages.show_status("")  # else the row would follow in the same line

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from typing import Protocol
 
@@ -23,6 +24,10 @@ from aioinformer._cli.terminal.style import (
     status_style,
 )
 from aioinformer._cli.watch.kube_events import KubeEvent
+from aioinformer.errors import ObjectDecodeError
+
+UNREADABLE = (ObjectDecodeError, RecursionError)
+"""The errors of a cell that can't be read, or is nested too deeply for JSON or YAML."""
 
 MEASURED_OBJECTS = 500
 """Objects whose cells are measured before the first line, which takes a few milliseconds."""
@@ -60,20 +65,28 @@ class Table:
         """Return the line of headings, wide enough for the first of ``objects``."""
         self._reset_columns()
         for obj in islice(objects, MEASURED_OBJECTS):
-            self._widen_columns(
-                ("", obj.namespace)[: len(self._fixed_headings)] + self._columns.cells(obj, now)
-            )
+            with suppress(*UNREADABLE):  # raised again for its own row
+                self._widen_columns(
+                    ("", obj.namespace)[: len(self._fixed_headings)] + self._columns.cells(obj, now)
+                )
         return self._format_headings()
 
     def format_change(self, event: Event, now: dt.datetime) -> str:
-        """Return the line of an event, after new headings if the columns have changed."""
+        """Return the line of an event, after new headings if the columns have changed.
+
+        Raises:
+            ObjectDecodeError: a cell of the object can't be read; or a RecursionError.
+        """
         header = ""
         if self._fixed_headings + self._columns.headings != self._headings:
             self._reset_columns()
             header = self._format_headings()
         kind, obj = event_type(event), event.obj
         texts = self._cell_texts(kind, obj, now)
-        before = self._cell_texts(kind, event.old, now) if isinstance(event, Updated) else texts
+        before = texts
+        if isinstance(event, Updated):
+            with suppress(*UNREADABLE):
+                before = self._cell_texts(kind, event.old, now)
         self._widen_columns(texts)
         spans = list(map(self._style_cell, self._headings, texts, before))
         initial = not isinstance(event, (Updated, Deleted)) and event.initial

@@ -52,7 +52,7 @@ def decode_scale(body: bytes) -> Scale:
     """Return the ``Scale`` in an answer; raise ``ProtocolError`` for anything else."""
     try:
         found = _decode(body)
-    except (DecodeError, UnicodeDecodeError) as error:
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
         # The reason could quote the body, so the error has the type of the mistake alone.
         message = (
             f"the answer of {quantity(len(body), 'byte')} is no Scale ({type(error).__name__})"

@@ -41,7 +41,7 @@ async def find_cluster_identity(
         async with asyncio.timeout(IDENTITY_SECONDS):
             body = await get(IDENTITY_PATH)
         uid = msgspec.json.decode(body, type=_Namespace).metadata.uid
-    except (FetchError, TimeoutError, msgspec.MsgspecError) as error:
+    except (FetchError, TimeoutError, msgspec.MsgspecError, RecursionError) as error:
         log.debug("the UID of kube-system can't be read: %s", error)
     digest = hashlib.sha256(server.encode())
     for certificate in sorted(tls.get_ca_certs(binary_form=True) if tls else []):

@@ -176,5 +176,5 @@ def _token_expiry(token: str) -> dt.datetime | None:
     try:
         claims: Any = json.loads(base64.urlsafe_b64decode(body[0] + "=" * (-len(body[0]) % 4)))
         return dt.datetime.fromtimestamp(claims["exp"], dt.UTC)
-    except (IndexError, KeyError, TypeError, ValueError, OverflowError):
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None

@@ -28,6 +28,7 @@ from aioinformer._core.selectors.projections import Field, Fields, fields
 from aioinformer._core.selectors.projections import field as make_field
 from aioinformer._core.selectors.requirements import LabelRequirement
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer.errors import ObjectDecodeError
 
 T = TypeVar("T", default=KubeObject)
 
@@ -279,7 +280,11 @@ def _make_field_test(selector: FieldSelector) -> _Test:
     read = _field_reader(selector)
 
     def test(obj: KubeObject) -> bool:
-        return selector.matches(dict(zip(read.paths, map(_field_text, read(obj)), strict=True)))
+        try:
+            values = read(obj)
+        except ObjectDecodeError:  # of an object that must not keep the others from being selected
+            values = read.read_shallow(obj)
+        return selector.matches(dict(zip(read.paths, map(_field_text, values), strict=True)))
 
     return test
 

@@ -91,9 +91,11 @@ def body_error(
 
 def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
     """Return the error for a body, or the value at ``path`` in it, that can't be decoded."""
+    deep = isinstance(error, RecursionError)
+    reason = "it is nested too deeply" if deep else discard_input(error)
     return ObjectDecodeError(
         f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
-        f"its {path or 'body'} can't be decoded: {discard_input(error)}",
+        f"its {path or 'body'} can't be decoded: {reason}",
         key=str(obj.key),
         path=path,
         resource_version=obj.resource_version,

@@ -21,6 +21,7 @@ from typing_extensions import TypeVar
 from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
+from aioinformer._core.objects.json_depth import upper_levels
 from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
     NO_PLACE,
@@ -41,6 +42,7 @@ from aioinformer._core.objects.readonly import (
     freeze,
 )
 from aioinformer._core.objects.resources import Resource
+from aioinformer.errors import ObjectDecodeError
 
 T = TypeVar("T")
 
@@ -163,7 +165,11 @@ class KubeObject(
 
     def _metadata(self, name: str, kind: Any) -> Any:
         try:
-            value = msgspec.convert(self._decoded_body().get("metadata"), dict[str, Any]).get(name)
+            body = self._decoded_body()
+        except ObjectDecodeError:
+            body = shallow_body(self)  # raises as well, unless the object is only too deep
+        try:
+            value = msgspec.convert(body.get("metadata"), dict[str, Any]).get(name)
             return None if value is None else msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             raise body_error(self, error, path=f"metadata.{name}") from error
@@ -190,7 +196,7 @@ class KubeObject(
 
     def to_dict(self) -> dict[str, Any]:
         """Return the body as a new dict, which can be changed."""
-        return _decode_body(self)  # three times as fast as a deep copy of an open body
+        return _decode_body(self, self.raw)  # three times as fast as a deep copy of an open body
 
     def decode(self, model: type[T]) -> T:
         """Return the body as a msgspec struct, a dataclass, or another type that msgspec builds.
@@ -202,7 +208,9 @@ class KubeObject(
         try:
             return msgspec.json.decode(self.raw, type=model)
         except msgspec.ValidationError:
-            _decode_body(self)  # raises for a number that no type can hold: not the model's fault
+            _decode_body(
+                self, self.raw
+            )  # raises for a number that no type can hold: not the model's fault
             raise
         except DECODE_ERRORS as error:
             raise body_error(self, error) from error
@@ -211,9 +219,7 @@ class KubeObject(
         state = self._body  # read once: another thread may close the object in between
         body = state.content
         if body is None:
-            body = _decode_body(self)
-            if is_secret(self.resource):
-                body = SecretBody(body)
+            body = _readable_body(self, self.raw)
             decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.raw))
         return body
 
@@ -307,9 +313,9 @@ for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides the me
 _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def _decode_body(obj: KubeObject) -> dict[str, Any]:
+def _decode_body(obj: KubeObject, raw: bytes) -> dict[str, Any]:
     try:
-        body = _read_body(obj.raw)
+        body = _read_body(raw)
     except DECODE_ERRORS as error:
         raise body_error(obj, error) from error
     if "apiVersion" not in body:
@@ -317,6 +323,11 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
     if "kind" not in body:
         body["kind"] = obj.kind
     return body
+
+
+def _readable_body(obj: KubeObject, raw: bytes) -> dict[str, Any]:
+    body = _decode_body(obj, raw)
+    return SecretBody(body) if is_secret(obj.resource) else body
 
 
 def cached_body(obj: KubeObject) -> dict[str, Any] | None:
@@ -331,6 +342,13 @@ def decoded_body(obj: KubeObject) -> dict[str, Any]:
         ObjectDecodeError: the body is no JSON.
     """
     return obj._decoded_body()  # pyright: ignore[reportPrivateUsage]  # the same
+
+
+def shallow_body(obj: KubeObject) -> dict[str, Any]:
+    """Return the body of an object that is nested too deeply to be decoded, with a ``0`` in place
+    of each part that is deeper than ``MAX_DEPTH``. Raises as ``decoded_body``.
+    """
+    return _readable_body(obj, upper_levels(obj.raw))
 
 
 def _read_labels(obj: KubeObject) -> dict[str, str]:

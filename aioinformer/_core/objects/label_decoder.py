@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from aioinformer._core.objects.json_depth import decode_nested
+from aioinformer._core.objects.json_depth import upper_levels
 
 
 class _LabelsMetadata(Struct, gc=False):
@@ -25,4 +25,8 @@ def decode_labels(raw: bytes) -> dict[str, str]:
     Raises:
         msgspec.DecodeError: the labels can't be read, or the object is no JSON.
     """
-    return decode_nested(_decode, raw).metadata.labels or {}
+    try:
+        found = _decode(raw)
+    except RecursionError:
+        found = _decode(upper_levels(raw))
+    return found.metadata.labels or {}

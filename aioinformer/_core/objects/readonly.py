@@ -215,6 +215,18 @@ class FrozenSequence(_FrozenView, Sequence[Any]):
         return copy
 
 
+def has_levels(view: object, levels: int) -> bool:
+    """Return True if a view is nested as many levels deep, or deeper. A scalar has none."""
+    todo: list[tuple[object, int]] = [(view, 1)] if isinstance(view, _FrozenView) else []
+    while todo:
+        each, level = todo.pop()
+        if level >= levels:
+            return True
+        parts = each.values() if isinstance(each, FrozenMapping) else cast("FrozenSequence", each)
+        todo += [(part, level + 1) for part in parts if isinstance(part, _FrozenView)]
+    return False
+
+
 # -- parts of Secrets ----------------------------------------------------------------------------
 
 

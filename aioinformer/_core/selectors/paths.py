@@ -20,6 +20,9 @@ _KEY = re.compile(r"[^\s.\[\]'\"]+")
 _BRACKET = re.compile(r"\[(?:(?P<index>[0-9]{1,9})|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\")\]")
 
 
+MAX_STEPS = 64
+"""The longest path, far below the depth at which an object can't be decoded any more."""
+
 _TYPE_NAMES = {"dict": "an object", "list": "a list", "str": "a string", "bool": "a boolean"}
 
 
@@ -40,6 +43,8 @@ def parse_path(path: str) -> Steps:
     steps: list[Step] = []
     position = 0
     while position < len(path) or not steps:
+        if len(steps) == MAX_STEPS:
+            raise _path_error(f"it has more than {MAX_STEPS} steps", path, position)
         bracket = _BRACKET.match(path, position)
         if bracket is not None:
             steps.append(_parse_bracket(bracket))

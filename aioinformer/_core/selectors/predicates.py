@@ -23,6 +23,7 @@ from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer.errors import ObjectDecodeError
 
 _ONLY_AND = (
     "a predicate of objects and a predicate of changes can be joined by & only; wrap a function "
@@ -196,7 +197,10 @@ def where(path: str, *values: Any) -> ObjectPredicate:
     shown = ", ".join(map(repr, (path, *values)))
 
     def test(obj: KubeObject) -> bool:
-        found = read(obj)
+        try:
+            found = read(obj)
+        except ObjectDecodeError:  # as in a field selector
+            found = read.read_shallow(obj)
         if found not in values:
             return False
         # Most values are strings, which equal no value of another type.

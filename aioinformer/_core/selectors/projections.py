@@ -12,25 +12,30 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from types import GenericAlias
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET
 
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
+from aioinformer._core.objects.json_depth import MAX_DEPTH
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     cached_body,
     decoded_body,
+    shallow_body,
 )
-from aioinformer._core.objects.readonly import freeze, freeze_secret
+from aioinformer._core.objects.readonly import freeze, freeze_secret, has_levels
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.paths import Step, StepMismatch, Steps, parse_path, walk
-from aioinformer.errors import PathMismatch
+from aioinformer.errors import ObjectDecodeError, PathMismatch
 
 CACHE_SIZE = 4096
 """The number of projections that are cached. One path gives one function object, so that two parts
 of a program can request the same index of an informer."""
+
+TOO_DEEP: Final = object()
+"""Stands for a value that can't be decoded. It equals no value, and is not absent."""
 
 _MetadataReader: TypeAlias = Callable[[KubeObject], str | None]
 
@@ -81,7 +86,7 @@ class Fields(NeedsJson):
         """Return the values, read-only, with ``None`` for an absent value.
 
         Raises:
-            ObjectDecodeError: the body is no JSON.
+            ObjectDecodeError: the body is no JSON, or a value is nested too deeply to be decoded.
             PathMismatch: a strict path doesn't fit the object.
         """
         body = cached_body(obj)
@@ -95,13 +100,35 @@ class Fields(NeedsJson):
                 if type(value) is not str:  # most values are strings, which need no conversion
                     value = _complete_value(obj, value, known)
                 values.append(value)
-        except (msgspec.ValidationError, StepMismatch):  # a value on the path has another shape
+        except (msgspec.ValidationError, StepMismatch, RecursionError):
             found = value = None  # as in ``_walk``
             values.clear()
-            return self._walk(obj, decoded_body(obj))
+            return self._read_body(obj)
         except DECODE_ERRORS as error:
             raise body_error(obj, error) from error
         return tuple(values)
+
+    def _read_body(self, obj: KubeObject) -> tuple[Any, ...]:
+        """Return the values where one on a path has another shape, or ``obj`` is too deep."""
+        try:
+            return self._walk(obj, decoded_body(obj))
+        except ObjectDecodeError as error:
+            if not isinstance(error.__cause__, RecursionError):
+                raise
+            values = self.read_shallow(obj)
+            if any(value is TOO_DEEP for value in values):
+                raise
+            return values
+
+    def read_shallow(self, obj: KubeObject) -> tuple[Any, ...]:
+        """Return the values of an object that is nested too deeply to be decoded, with ``TOO_DEEP``
+        for an object or a list that itself is. Raises as a call.
+        """
+        values = self._walk(obj, shallow_body(obj))
+        return tuple(
+            TOO_DEEP if has_levels(value, MAX_DEPTH - len(steps)) else value
+            for (steps, _, _), value in zip(self._plan, values, strict=True)
+        )
 
     def _walk(self, obj: KubeObject, body: dict[str, Any]) -> tuple[Any, ...]:
         view = freeze
@@ -154,6 +181,9 @@ class Field(NeedsJson):
         """Return the value, read-only; ``None`` if it is absent; raise as ``Fields``."""
         return self._read(obj)[0]
 
+    def read_shallow(self, obj: KubeObject) -> Any:
+        return self._read.read_shallow(obj)[0]
+
     def __eq__(self, other: object) -> bool:
         return self._read == other._read if isinstance(other, Field) else NotImplemented
 
@@ -181,7 +211,7 @@ def field(path: str, *, strict: bool = False) -> Field:
             as a key of a string; False to return ``None``.
 
     Raises:
-        InvalidPath: the path doesn't parse. The message marks the place.
+        InvalidPath: the path doesn't parse, or has more than 64 steps. The message marks the place.
     """
     return _cached_field(path, strict)
 

@@ -149,7 +149,7 @@ def lease_identity(lease: Mapping[str, Any]) -> tuple[str, str]:
 def _read_members(text: str) -> tuple[str, ...]:
     try:
         members: object = json.loads(text) if text else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     if not isinstance(members, list):
         return ()

@@ -89,7 +89,7 @@ class FaultedRequest:
         self._name = name
         self._url_path = url_path
         self._faults = faults
-        self._number = faults.next_number()
+        self._number = faults.arrive(verb, resource)
         self._start_offsets: dict[Fault, int] = {}
         """The faults that concern this request, with ``bytes_sent`` when each first did."""
         self._passed_over: set[Fault] = set()

@@ -6,6 +6,9 @@
     ...  # the next watch, or an open one, sends nothing more
     stalled.end()
 
+``hits`` counts the requests that a fault has concerned. If there are none when an ``ApiServer``
+ends, it warns of an ``UnusedFault``: the test has tested nothing.
+
 The switches are sans-I/O. ``ApiServer`` applies them to sockets, ``ClusterSource`` to the bytes
 that it yields. Several faults can be active at once, and their effects add up. Faults of the data
 are methods of ``Cluster`` (``compact``, ``restore``, ``empty_watch_cache``), and faults of the
@@ -14,6 +17,8 @@ whole process are methods of ``ApiServer`` (``stop``, ``restart``, ``drop_connec
 
 from __future__ import annotations
 
+import warnings
+from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
@@ -60,6 +65,9 @@ RequestVerb: TypeAlias = Literal[
 """The verb of a request. Documents that aren't objects (discovery, health) are ``get``. A
 ``watch_list`` is a watch that begins with the whole state; a fault of ``watch`` concerns these too.
 """
+
+MAX_UNUSED = 100
+"""The faults that are remembered because they have ended without a request."""
 
 HTML_PAGE = b"<html><body>Your session has expired. Please log in again.</body></html>\n"
 """A page that a proxy sends in the place of an answer."""
@@ -118,6 +126,13 @@ class RequestFilter(ListFilter, total=False):
     """``any`` by default."""
 
 
+class UnusedFault(UserWarning):
+    """A fault has concerned no request, so that the test with it has tested nothing.
+
+    The plugin ``aioinformer.testing.plugin`` makes it an error of the test.
+    """
+
+
 class Fault:
     """One switch that is on. ``end`` switches it off, and so does leaving its context."""
 
@@ -139,7 +154,7 @@ class Fault:
         self.share = share
         self._under_way: bool | None = requests.get("under_way")
         self._faults = faults
-        self._number = number
+        self.number = number
         self.retired = False
         """True once the fault concerns no further requests because of ``retire``."""
         self.ended = False
@@ -173,7 +188,7 @@ class Fault:
             return False
         if self._verb not in ("any", verb, "watch" if is_watch else verb):
             return False
-        under_way = number is not None and number < self._number
+        under_way = number is not None and number < self.number
         if self._under_way not in (None, under_way):
             return False
         if self._resource is None or resource is None:
@@ -192,6 +207,19 @@ class Fault:
         traceback: TracebackType | None,
     ) -> None:
         self.end()
+
+    @property
+    def unused(self) -> bool:
+        """True if the fault has concerned no request. Refused connections are not counted."""
+        return not self.hits and not isinstance(self.effect, Refuse)
+
+    @property
+    def name(self) -> str:
+        """The fault and its requests, as ``ErrorStatus 503 for list everything``."""
+        status = getattr(self.effect, "status", None)
+        code = f" {status.code}" if isinstance(status, Status) else ""
+        requests = f"{self._verb} {self._resource or 'everything'}"
+        return f"{type(self.effect).__name__}{code} for {requests}"
 
     def __repr__(self) -> str:
         requests = f"{self._verb} {self._resource or 'everything'}"
@@ -217,6 +245,10 @@ class Faults:
         self._random = random or Random(0)
         self._numbers = count(1)
         self._active: list[Fault] = []
+        self._unused: deque[Fault] = deque(maxlen=MAX_UNUSED)
+        """Faults that have ended without a request."""
+        self._arrived: dict[tuple[RequestVerb, Resource | None], int] = {}
+        """The number of the last request of each verb and resource."""
         self._observers: list[Callable[[], None]] = []
 
     # -- connections ---------------------------------------------------------------------------
@@ -403,9 +435,26 @@ class Faults:
         for fault in self.on:
             fault.end()
 
-    def next_number(self) -> int:
+    def arrive(self, verb: RequestVerb, resource: Resource | None) -> int:
         """Return the number of a request that arrives now. Requests and faults count together."""
-        return next(self._numbers)
+        number = next(self._numbers)
+        self._arrived[verb, resource] = number
+        return number
+
+    def warn_of_unused(self) -> None:
+        """Warn of the faults that have concerned no request: nothing follows."""
+        for fault in (*self._unused, *self._active):
+            if fault.unused:
+                since = (key for key, last in self._arrived.items() if last > fault.number)
+                arrived = sorted(f"{verb} {of or 'of a document'}" for verb, of in since)
+                message = (
+                    f"the fault {fault.name} has concerned no request; requests since it began: "
+                    f"{', '.join(arrived) or 'none'}"
+                )
+                if "list" in fault.name and any(each.startswith("watch_list") for each in arrived):
+                    message += '; an informer begins with a verb="watch_list", which is no "list"'
+                warnings.warn(message, UnusedFault, stacklevel=3)
+        self._unused.clear()
 
     def concern(
         self, fault: Fault, verb: RequestVerb, resource: Resource | None, number: int
@@ -426,13 +475,15 @@ class Faults:
         return self._add(effect, **requests)
 
     def _add(self, effect: Effect, **requests: Unpack[RequestFilter]) -> Fault:
-        fault = Fault(effect, requests, self, self.next_number())
+        fault = Fault(effect, requests, self, next(self._numbers))
         self._active.append(fault)
         self._notify()
         return fault
 
     def remove(self, fault: Fault) -> None:
         self._active.remove(fault)
+        if fault.unused:
+            self._unused.append(fault)
         self._notify()
 
     def _notify(self) -> None:

@@ -311,6 +311,8 @@ class ApiServer:
         traceback: TracebackType | None,
     ) -> None:
         await self.stop()
+        if exc_type is None:
+            self.faults.warn_of_unused()
 
     def __repr__(self) -> str:
         where = self.url if self._port else "no port yet"

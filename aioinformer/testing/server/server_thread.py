@@ -133,7 +133,7 @@ class ApiServerThread:
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stack.close()
+        self._stack.__exit__(exc_type, exc_value, traceback)
 
     def _forget_portal(self) -> None:
         self._portal = None

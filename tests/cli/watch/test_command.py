@@ -7,6 +7,7 @@ import datetime as dt
 import fcntl
 import json
 import os
+import re
 import signal
 import termios
 import time
@@ -340,6 +341,54 @@ def _config(path: Path, server: str, **more: str) -> str:
     }
     path.write_text(json.dumps(config))
     return str(path)
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize(
+    ("output", "depth", "printed", "named"),
+    [
+        ("json", 50_000, '"name":"next"', "its body can't be decoded: it is nested too deeply"),
+        ("yaml", 500, "  name: next", "it is nested too deeply to be printed"),
+        ("fields=metadata.name,spec", 50_000, "next", "can't be decoded: it is nested too deeply"),
+        ("fields=metadata.name,spec", 500, "next", "it is nested too deeply to be printed"),
+        ("fields=metadata.name,status.phase", 50_000, "deep", ""),
+        ("wide", 50_000, "deep", ""),
+    ],
+)
+async def test_an_object_that_cannot_be_printed_is_named_and_the_next_one_is_printed(
+    output: str, depth: int, printed: str, named: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    def pod(name: str, spec: str) -> str:
+        metadata = f'{{"name":"{name}","namespace":"default","uid":"{name}","resourceVersion":"1"}}'
+        return f'{{"metadata":{metadata},"spec":{spec},"status":{{"phase":"Running"}}}}'
+
+    deep, following = pod("deep", "[" * depth + "]" * depth), pod("next", "[]")
+    listed = (
+        f'{{"kind":"PodList","metadata":{{"resourceVersion":"2"}},"items":[{deep},{following}]}}'
+    )
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if not request.path.endswith("/pods"):
+            return await _forbid(request)
+        if "sendInitialEvents" in request.query:
+            return web.json_response({"kind": "Status", "code": 400}, status=400)
+        if "watch" in request.query:
+            await asyncio.Event().wait()
+        return web.Response(text=listed, content_type="application/json")
+
+    async with http_server(answer) as server:
+        config = _config(tmp_path / "config", server)
+        argv = ("watch", "pods", "--output", output, "--kubeconfig", config)
+        async with started_cli(*argv, env=env) as run:
+            while line := await run.read_line():
+                if printed in line:
+                    break
+            run.send_signal(signal.SIGINT)
+            code, _, err = await run.wait()
+
+    expected = f"aioinformer: pods default/deep.*{named}\n" if named else ""
+    assert re.fullmatch(expected, err)
+    assert code == 130
 
 
 @pytest.mark.clients

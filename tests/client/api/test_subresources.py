@@ -39,7 +39,9 @@ def test_a_scale_without_a_status_has_no_pods_and_no_selector() -> None:
         (b'{"metadata":{}}', "ValidationError"),
         (b'{"kind":"Scale","metadata":{},"spec":{"replicas":"password"}}', "ValidationError"),
         (b'{"kind":"\xff","metadata":{}}', "DecodeError"),
+        (b'{"x":' + b"[" * 50_000, "RecursionError"),
     ],
+    ids=["page", "empty", "password", "no UTF-8", "deep"],
 )
 def test_an_answer_that_is_no_scale_is_described_without_its_content(
     body: bytes, mistake: str

@@ -44,7 +44,11 @@ def test_a_cluster_is_known_by_the_uid_of_kube_system() -> None:
     assert identity(answer()).uid == "u-1"
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"metadata":{"uid":7}}', b"\xff"])
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>", b"{}", b'{"metadata":{"uid":7}}', b"\xff", b'{"a":' + b"[" * 50_000],
+    ids=["page", "empty", "number", "no UTF-8", "deep"],
+)
 def test_an_answer_that_is_no_namespace_leaves_the_endpoint(body: bytes) -> None:
     found = identity(answer(body))
 

@@ -78,6 +78,21 @@ def test_no_repr_of_a_part_of_a_secret_shows_its_contents(way: str, *, opened_fi
     assert CANARY not in f"{part!r} {part} {[part]} {(part,)!r}"
 
 
+def test_no_repr_of_a_part_of_a_deep_secret_shows_its_contents() -> None:
+    obj = secret()
+    deep = KubeObject(
+        obj.key,
+        "u",
+        "1",
+        obj.raw[:-1] + b',"x":%b}' % (b"[" * 50_000 + b"]" * 50_000),
+        obj.resource,
+    )
+
+    parts = [*fields("data", "list")(deep), deep.annotations]
+    assert parts == [BODY["data"], BODY["list"], BODY["metadata"]["annotations"]]
+    assert CANARY not in repr(parts)
+
+
 def test_the_repr_of_a_part_shows_its_size() -> None:
     obj = secret()
 

@@ -167,7 +167,11 @@ def test_an_assignment_is_read_as_it_was_written() -> None:
     assert GroupAssignment.of(lease) == GroupAssignment(41, "8/uid", ("a", "b"), "b")
 
 
-@pytest.mark.parametrize("text", ["", "[", '{"a": 1}', "7"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", '{"a": 1}', "7", "[" * 50_000],
+    ids=["empty", "no end", "mapping", "number", "deep"],
+)
 def test_members_that_cannot_be_read_are_none(text: str) -> None:
     lease = group_lease("a")
     lease["metadata"]["annotations"]["aioinformer/shard-members"] = text

@@ -12,9 +12,16 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from aioinformer import Resource
+from aioinformer import Client, Resource, SharedInformerFactory
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer.testing import ApiServer, Fault, Faults, ManualClock
+from aioinformer.testing import (
+    ApiServer,
+    ApiServerThread,
+    Fault,
+    Faults,
+    ManualClock,
+    UnusedFault,
+)
 from aioinformer.testing.faults.effects import RespondWithError
 from aioinformer.testing.faults.exchange import FaultedRequest
 
@@ -501,3 +508,93 @@ def test_a_403_has_the_text_of_rbac_unless_a_text_is_given() -> None:
         action = asked.response_action(0.0)
         assert isinstance(action, RespondWithError)
         assert (action.error.status.message, action.error.status.reason) == ("no", "Forbidden")
+
+
+# -- faults without a request ----------------------------------------------------------------------
+
+
+async def watch_pods(server: ApiServer) -> None:
+    """Let an informer sync, whose first request is a WatchList."""
+    async with Client(server.url) as client, SharedInformerFactory(client) as informers:
+        informers.informer("pods")
+        await informers.wait_synced(timeout=30)
+
+
+def leave_on(faults: Faults) -> None:
+    faults.status(503, verb="list")
+
+
+def end_at_once(faults: Faults) -> None:
+    with faults.latency(1, verb="list", resource="nodes"):
+        pass
+
+
+def end_by_name(faults: Faults) -> None:
+    faults.stall(verb="watch", resource="nodes").end()
+
+
+@pytest.mark.parametrize(
+    ("switch", "text"),
+    [
+        (leave_on, "ErrorStatus 503 for list everything has"),
+        (end_at_once, "Delay for list nodes has"),
+        (end_by_name, "Cut for watch nodes"),
+    ],
+    ids=["still on", "left", "ended"],
+)
+async def test_a_server_warns_at_its_end_of_a_fault_that_concerned_no_request(
+    switch: Callable[[Faults], None], text: str
+) -> None:
+    with pytest.warns(UnusedFault, match=f"the fault {text}.* no request; requests since it"):
+        async with ApiServer() as server:
+            switch(server.faults)
+
+
+async def test_the_warning_names_the_requests_that_arrived_instead() -> None:
+    async def scenario() -> None:
+        async with ApiServer() as server:
+            await watch_pods(server)
+            server.faults.status(503, verb="list", resource="nodes")
+            await watch_pods(server)
+
+    with pytest.warns(UnusedFault) as caught:
+        await scenario()
+    (warning,) = caught
+    assert str(warning.message).endswith(
+        'watch_list pods; an informer begins with a verb="watch_list", which is no "list"'
+    )
+    assert warning.filename == __file__
+
+
+def test_a_server_in_a_thread_warns_as_well() -> None:
+    with (
+        pytest.warns(UnusedFault, match="ErrorStatus 503 for list everything"),
+        ApiServerThread() as server,
+    ):
+        leave_on(server.faults)
+
+
+async def test_a_server_does_not_warn_of_a_fault_that_has_occurred() -> None:
+    """A warning is an error in this test run."""
+    async with ApiServer() as server:
+        with server.faults.status(503, verb="watch_list", times=1) as fault:
+            await watch_pods(server)
+        assert fault.hits == 1
+        server.faults.refuse()  # which counts no connections
+
+
+async def test_a_server_does_not_warn_after_an_exception() -> None:
+    async def fail() -> None:
+        async with ApiServer() as server:
+            leave_on(server.faults)
+            raise ZeroDivisionError
+
+    def fail_in_thread() -> None:
+        with ApiServerThread() as server:
+            leave_on(server.faults)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    with pytest.raises(ZeroDivisionError):
+        fail_in_thread()
