@@ -28,7 +28,6 @@ from aioinformer._client.http.hints import (
     hint_for_network_error,
 )
 from aioinformer._client.http.request import ApiRequest
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -37,6 +36,7 @@ from aioinformer.errors import (
     RequestTimedOut,
     TransportError,
 )
+from aioinformer.errors.texts import one_line
 
 REQUEST_EXCEPTIONS = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
 """The exceptions that aiohttp raises when a request or the reading of a response fails.

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._runtime.reporting.error_texts import lasting_text
@@ -25,6 +24,7 @@ from aioinformer.errors import (
     NotFound,
     PermanentError,
 )
+from aioinformer.errors.texts import one_line
 
 log = logging.getLogger("aioinformer.controller")
 
