@@ -21,6 +21,7 @@ from aioinformer._cli.cluster_options import check_namespace, choose_namespace, 
 from aioinformer._cli.options import WaitCommandOptions
 from aioinformer._cli.outages import show_outages
 from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
+from aioinformer._cli.terminal.style import printable
 from aioinformer._cli.wait.goals import Goal, parse_goal
 from aioinformer.errors import RequestTimedOut
 
@@ -79,7 +80,7 @@ def _describe_object(resource: Resource, name: str, namespace: str) -> str:
     """
     group = f".{resource.group}" if resource.group else ""
     where = f" in the namespace {namespace}" if resource.namespaced else ""
-    return f"{resource.singular}{group}/{name}{where}"
+    return printable(f"{resource.singular}{group}/{name}{where}")
 
 
 def _explain(informer: SharedInformer, key: str, goal: Goal) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -81,7 +83,10 @@ class JsonFormat:
 
     def format_kube_event(self, event: Event) -> bytes:
         whole = {"type": event_type(event), "object": _typed_dict(event.obj)}
-        return msgspec.json.encode(whole) + b"\n"
+        text = msgspec.json.encode(whole).decode()
+        if not text.isprintable():  # a text that controls the direction of a terminal's, and such
+            text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+        return f"{text}\n".encode()
 
 
 class YamlFormat:
@@ -96,9 +101,12 @@ class YamlFormat:
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
-        body = yaml.safe_dump(
-            _typed_dict(event.obj), sort_keys=False, allow_unicode=True, width=_UNLIMITED_WIDTH
+        dump = partial(
+            yaml.safe_dump, _typed_dict(event.obj), sort_keys=False, width=_UNLIMITED_WIDTH
         )
+        body: str = dump(allow_unicode=True)
+        if not all(map(str.isprintable, body.split("\n"))):
+            body = dump(allow_unicode=False)
         return f"---\n# {event_type(event)}\n{body}"
 
 

@@ -139,7 +139,7 @@ async def controlling(factory: SharedInformerFactory, cluster: Cluster) -> None:
         raise ValueError(key.name)
 
     async def write(key: ObjectKey, ctx: ReconcileContext) -> None:
-        await ctx.patch({"metadata": {"labels": {"a": "b"}}})
+        await ctx.patch_status({"ready": True})
 
     def keys(obj: KubeObject) -> NoReturn:
         fail(obj)
