@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -101,12 +100,9 @@ class YamlFormat:
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
-        dump = partial(
-            yaml.safe_dump, _typed_dict(event.obj), sort_keys=False, width=_UNLIMITED_WIDTH
-        )
-        body: str = dump(allow_unicode=True)
+        body = _dump(event.obj, unicode=True)
         if not all(map(str.isprintable, body.split("\n"))):
-            body = dump(allow_unicode=False)
+            body = _dump(event.obj, unicode=False)
         return f"---\n# {event_type(event)}\n{body}"
 
 
@@ -125,6 +121,12 @@ class NameFormat:
         resource = event.obj.resource
         group = f".{resource.group}" if resource.group else ""
         return f"{resource.singular}{group}/{printable(event.obj.name)}\n"
+
+
+def _dump(obj: KubeObject, *, unicode: bool) -> str:
+    return yaml.safe_dump(
+        _typed_dict(obj), sort_keys=False, allow_unicode=unicode, width=_UNLIMITED_WIDTH
+    )
 
 
 def _typed_dict(obj: KubeObject) -> dict[str, Any]:
