@@ -14,7 +14,11 @@ SKIPPED = ("_cli", "testing")
 
 LEVELS = {
     **{each: each.upper() for each in ("debug", "info", "warning", "error", "critical")},
-    "failed": "ERROR", "SafeCall": "ERROR", "exception": "ERROR", "end": "INFO", "log": "",
+    "failed": "ERROR",
+    "SafeCall": "ERROR",
+    "exception": "ERROR",
+    "end": "INFO",
+    "log": "",
 }
 """The level of each method that logs; empty for ``log``, whose level the caller chooses."""
 

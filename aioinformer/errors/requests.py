@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
+from aioinformer.errors.texts import one_line, printable
 from aioinformer.errors.usage import InformerError
 
 __all__ = [
@@ -39,6 +40,10 @@ __all__ = [
 
 Phase = Literal["credentials", "discovery", "list", "watch", "write"]
 """The purpose of a request. ``write`` is create, update, patch and delete."""
+
+
+MAX_LENGTH = 4000
+"""Characters of an error's text: of the server's message, the address and the advice together."""
 
 
 class Status(Struct, frozen=True):
@@ -78,14 +83,14 @@ class Status(Struct, frozen=True):
 
     def __str__(self) -> str:
         head = f"{self.code} {self.reason}".rstrip()
-        return f"{head}: {self.message}" if self.message else head
+        return printable(f"{head}: {self.message}" if self.message else head)
 
 
 class FetchError(InformerError):
     """A request failed. ``phase`` is its purpose, ``__cause__`` the foreign exception."""
 
     def __init__(self, message: str, *, phase: Phase | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message if len(message) <= MAX_LENGTH else one_line(message, MAX_LENGTH))
         self.phase: Phase | None = phase
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from aioinformer.errors.texts import printable
+
 __all__ = [
     "AmbiguousResource",
     "ConfigurationError",
@@ -27,7 +29,17 @@ MAX_SHOWN = 40
 
 
 class InformerError(Exception):
-    """The base of all exceptions that aioinformer raises on purpose."""
+    """The base of all exceptions that aioinformer raises on purpose.
+
+    Its texts are on one line, since an object's name or a server's words may be part of them.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(self._show(each) if isinstance(each, str) else each for each in args))
+
+    @staticmethod
+    def _show(text: str) -> str:
+        return printable(text)
 
 
 class UsageError(InformerError):
@@ -38,11 +50,19 @@ class ConfigurationError(UsageError):
     """No usable kubeconfig, context or in-cluster files. The message names the searched places."""
 
 
-class InvalidSelector(UsageError, ValueError):
+class _MarkedText(UsageError, ValueError):
+    """A text of the program's own that doesn't parse. A line of the message marks the place."""
+
+    @staticmethod
+    def _show(text: str) -> str:
+        return "".join(each if each.isprintable() or each == "\n" else " " for each in text)
+
+
+class InvalidSelector(_MarkedText):
     """A label or field selector that doesn't parse. The message marks the place."""
 
 
-class InvalidPath(UsageError, ValueError):
+class InvalidPath(_MarkedText):
     """A path into an object that doesn't parse. The message marks the place."""
 
 

@@ -15,9 +15,9 @@ from aioinformer._client.client import Client
 from aioinformer._client.http.request import Timeouts
 from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.codec.line_splitter import LineSplitter
-from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, InformerError, ServerError
+from aioinformer.errors.texts import MAX_TEXT_LENGTH
 from tests.client.servers import ConnectionHandler, tcp_server
 from tests.client.transports import WATCH, error_texts, read, running_transport
 

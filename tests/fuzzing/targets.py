@@ -21,7 +21,7 @@ from aioinformer._client.discovery import documents
 from aioinformer._client.kubeconfig.files import KubeconfigFiles
 from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH, decode_status
+from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer._core.codec.watch_decoder import WatchBatch, WatchDecoder
 from aioinformer._core.objects.deltas import Delta
 from aioinformer.errors import (
@@ -30,6 +30,7 @@ from aioinformer.errors import (
     ObjectDecodeError,
     ProtocolError,
 )
+from aioinformer.errors.texts import MAX_TEXT_LENGTH
 from tests.core.builders import WIDGETS
 
 __all__ = ["CORPUS", "TARGETS", "FuzzTarget"]

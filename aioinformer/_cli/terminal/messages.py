@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from aioinformer._cli.terminal.style import printable
+from aioinformer._cli.terminal.style import printable, replace_controls
 
 _ERASE_LINE = "\r\x1b[K"
 
@@ -48,7 +48,10 @@ class Messages:
             self._redirect_target = None
 
     def show_record(self, text: str) -> None:
-        """Write a formatted log record in full, with its traceback."""
+        """Write a formatted log record in full. Further lines, as of a traceback, are indented, so
+        that none looks like another record.
+        """
+        text = "\n    ".join(map(replace_controls, text.split("\n")))
         if self._redirect_target is not None:
             self._redirect_target(text)
             return

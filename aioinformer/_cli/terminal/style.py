@@ -65,8 +65,12 @@ def align_columns(cells: Sequence[StyledText], widths: Iterable[int]) -> Line:
 
 def printable(text: str) -> str:
     """Return ``text`` in one line, with control characters replaced by U+FFFD."""
-    joined = " ".join(text.split())
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in joined)
+    return replace_controls(" ".join(text.split()))
+
+
+def replace_controls(line: str) -> str:
+    """Return ``line`` with each control character replaced by U+FFFD."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
 _GOOD_WORDS = frozenset(

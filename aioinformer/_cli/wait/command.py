@@ -19,6 +19,7 @@ from aioinformer._cli.cluster_options import check_namespace, choose_namespace, 
 from aioinformer._cli.options import WaitCommandOptions
 from aioinformer._cli.outages import show_outages
 from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
+from aioinformer._cli.terminal.style import printable
 from aioinformer._cli.wait.goals import parse_goal
 from aioinformer.errors import CacheWaitTimeout, RequestTimedOut
 
@@ -74,7 +75,7 @@ def _describe_object(resource: Resource, name: str, namespace: str) -> str:
     """
     group = f".{resource.group}" if resource.group else ""
     where = f" in the namespace {namespace}" if resource.namespaced else ""
-    return f"{resource.singular}{group}/{name}{where}"
+    return printable(f"{resource.singular}{group}/{name}{where}")
 
 
 def _explain_health(health: Health) -> str:

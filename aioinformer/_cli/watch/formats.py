@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -81,7 +82,10 @@ class JsonFormat:
 
     def format_kube_event(self, event: Event) -> bytes:
         whole = {"type": event_type(event), "object": _typed_dict(event.obj)}
-        return msgspec.json.encode(whole) + b"\n"
+        text = msgspec.json.encode(whole).decode()
+        if not text.isprintable():  # a text that controls the direction of a terminal's, and such
+            text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+        return f"{text}\n".encode()
 
 
 class YamlFormat:
@@ -96,9 +100,9 @@ class YamlFormat:
         return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
-        body = yaml.safe_dump(
-            _typed_dict(event.obj), sort_keys=False, allow_unicode=True, width=_UNLIMITED_WIDTH
-        )
+        body = _dump(event.obj, unicode=True)
+        if not all(map(str.isprintable, body.split("\n"))):
+            body = _dump(event.obj, unicode=False)
         return f"---\n# {event_type(event)}\n{body}"
 
 
@@ -117,6 +121,12 @@ class NameFormat:
         resource = event.obj.resource
         group = f".{resource.group}" if resource.group else ""
         return f"{resource.singular}{group}/{printable(event.obj.name)}\n"
+
+
+def _dump(obj: KubeObject, *, unicode: bool) -> str:
+    return yaml.safe_dump(
+        _typed_dict(obj), sort_keys=False, allow_unicode=unicode, width=_UNLIMITED_WIDTH
+    )
 
 
 def _typed_dict(obj: KubeObject) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from aioinformer._core.objects.decode_errors import discard_input, iter_related
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import InformerError, ServerError, Status
+from aioinformer.errors.texts import one_line
 
 REDACTED = "[credential]"
 
@@ -238,6 +239,8 @@ def _iter_spellings(secret: str, limit: int = sys.maxsize) -> Iterator[str]:
     # The spelling in a text that was put on one line: of so many words that they are long enough.
     joined = " ".join(secret.split(maxsplit=min(limit, len(secret))))
     yield joined
+    if not (start := joined[: 2 * limit + 1]).isprintable():
+        yield one_line(start, len(start))
     secret = secret[: limit + 1]
     if _PLAIN.fullmatch(secret):
         yield secret

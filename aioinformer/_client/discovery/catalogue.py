@@ -12,7 +12,6 @@ from difflib import get_close_matches
 from itertools import islice
 
 from aioinformer._client.discovery.documents import ServedResource, version_path
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.resources import Resource, is_path_segment
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
@@ -25,6 +24,7 @@ from aioinformer.errors import (
     UsageError,
     server_error,
 )
+from aioinformer.errors.texts import one_line
 
 MAX_SUGGESTIONS = 3
 

@@ -30,7 +30,6 @@ from aioinformer._client.http.hints import (
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.sessions import MAX_HEAD_LINE, MAX_HEADERS
 from aioinformer._client.http.socks import SocksError
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -39,6 +38,7 @@ from aioinformer.errors import (
     RequestTimedOut,
     TransportError,
 )
+from aioinformer.errors.texts import one_line
 
 REQUEST_EXCEPTIONS = (aiohttp.ClientError, HttpProcessingError, OSError, TimeoutError)
 """The exceptions that aiohttp raises when a request or the reading of a response fails.

@@ -34,7 +34,7 @@ from aioinformer._client.http.hints import (
 )
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.secret_errors import redact_secret_values, run_redaction
-from aioinformer._core.codec.status_decoder import decode_status, one_line
+from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
     ConnectionFailed,
@@ -44,6 +44,7 @@ from aioinformer.errors import (
     Status,
     server_error,
 )
+from aioinformer.errors.texts import one_line
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 """Content types of pages for people. Kubernetes serves none of them at the requested paths."""

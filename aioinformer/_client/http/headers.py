@@ -18,8 +18,8 @@ from multidict import CIMultiDictProxy
 
 from aioinformer._client.auth.redaction import Redactor, describe_place
 from aioinformer._client.http.secret_errors import is_secret_path, redact_secret_sentence
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import FetchError
+from aioinformer.errors.texts import one_line
 
 log = logging.getLogger("aioinformer.client")
 

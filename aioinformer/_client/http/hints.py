@@ -18,6 +18,7 @@ from aioinformer._client.auth.redaction import REDACTED
 from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer._core.writing.write_requests import OWNER_FINALIZERS, Method
 from aioinformer.errors import Phase, Status
+from aioinformer.errors.texts import one_line
 
 # -- connections -------------------------------------------------------------------------------
 
@@ -288,6 +289,9 @@ RBAC_VERBS: Mapping[Method, str] = {
     "DELETE": "delete",
 }
 
+MAX_CAUSE_LENGTH = 300
+"""Characters shown of a cause."""
+
 MAX_CAUSES = 5
 """Number of causes shown in addition to those in the server's sentence."""
 
@@ -343,7 +347,7 @@ def _describe_other_causes(status: Status) -> str:
     causes = [
         f"{cause['field']}: {cause['message']}" if cause.get("field") else str(cause["message"])
         for cause in status.causes
-        if cause.get("message") and str(cause["message"]) not in status.message
+        if cause.get("message") and one_line(str(cause["message"])) not in status.message
     ]
     more = f", and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else ""
-    return ", ".join(causes[:MAX_CAUSES]) + more
+    return ", ".join(one_line(each, MAX_CAUSE_LENGTH) for each in causes[:MAX_CAUSES]) + more

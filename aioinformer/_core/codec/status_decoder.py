@@ -9,11 +9,10 @@ import msgspec
 
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import Status
+from aioinformer.errors.texts import one_line
 
-MAX_TEXT_LENGTH = 1000
-"""Characters of a server's message that are kept. kube-apiserver's own messages have some hundred.
-"""
-
+MAX_REASON_LENGTH = 100
+"""Characters of a reason that are kept. Reasons are words such as ``AlreadyExists``."""
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
@@ -53,18 +52,12 @@ def decode_status(body: bytes, *, code: int = 500) -> Status:
     details = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     return Status(
         found.code if 0 < found.code < 1000 else code,
-        one_line(found.reason),
+        one_line(found.reason, MAX_REASON_LENGTH),
         one_line(found.message),
         details,
         retry_after=_read_seconds(details.get("retryAfterSeconds")),
         continue_token=found.metadata.continue_token if found.metadata else "",
     )
-
-
-def one_line(text: str, cap: int = MAX_TEXT_LENGTH) -> str:
-    """Return ``text`` in one line of at most ``cap`` characters, without control characters."""
-    shown = " ".join("".join(c if c.isprintable() else " " for c in text[:cap]).split())
-    return shown if len(text) <= cap else f"{shown}..."
 
 
 def quote_kind(kind: str) -> str:

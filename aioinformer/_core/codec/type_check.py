@@ -13,11 +13,12 @@ from typing import TypeAlias
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
-from aioinformer._core.codec.status_decoder import one_line, quote_kind
+from aioinformer._core.codec.status_decoder import quote_kind
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.objects.deltas import DeltaKind
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.resources import BUILT_IN, Resource
+from aioinformer.errors.texts import one_line
 
 LineHeads: TypeAlias = dict[bytes, tuple[DeltaKind, bytes, int]]
 """The heads of lines by the first letter of the event's type: the kind of the change, the bytes,

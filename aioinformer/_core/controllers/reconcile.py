@@ -14,11 +14,11 @@ from itertools import islice
 from math import inf
 from typing import Literal, Never, TypeAlias
 
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer.errors.delays import delay_seconds
+from aioinformer.errors.texts import one_line
 
 Cause: TypeAlias = Literal[
     "initial", "added", "updated", "deleted", "resync", "requeue", "retry", "request"

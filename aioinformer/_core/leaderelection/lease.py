@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer.errors.texts import one_line
 
 GROUP = "coordination.k8s.io"
 API_VERSION = f"{GROUP}/v1"

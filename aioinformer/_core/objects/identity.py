@@ -32,11 +32,19 @@ class ObjectKey(Struct, frozen=True, order=True, gc=False):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        """Return the key as one printable line, which ``parse`` accepts.
+
+        Kubernetes allows names with line breaks and escape sequences, such as those of a
+        ClusterRole, and none with a percent sign: their characters are escaped as in URLs.
+        """
+        text = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return text if text.isprintable() and "%" not in text else _escape(text)
 
     @classmethod
     def parse(cls, text: str) -> ObjectKey:
         """Return the key of ``namespace/name`` or ``name``, the form of ``str()``.
+
+        Characters that ``str()`` has escaped (``%0A``) are those of the key.
 
         Raises:
             ValueError: there is more than one slash.
@@ -44,7 +52,20 @@ class ObjectKey(Struct, frozen=True, order=True, gc=False):
         namespace, _, name = text.rpartition("/")
         if "/" in namespace:
             raise ValueError(f"a key is 'namespace/name' or 'name', not {text!r}")
+        if "%" in text:
+            from urllib.parse import unquote  # for odd names alone
+
+            return cls(*(unquote(each, errors="surrogatepass") for each in (namespace, name)))
         return cls(namespace, name)
+
+
+def _escape(text: str) -> str:
+    from urllib.parse import quote
+
+    return "".join(
+        each if each.isprintable() and each != "%" else quote(each, "", errors="surrogatepass")
+        for each in text
+    )
 
 
 def is_numeric(version: str) -> bool:

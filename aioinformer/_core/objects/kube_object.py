@@ -43,6 +43,7 @@ from aioinformer._core.objects.readonly import (
 )
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ObjectDecodeError
+from aioinformer.errors.texts import printable
 
 T = TypeVar("T")
 
@@ -241,7 +242,7 @@ class KubeObject(
         return self
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.key} rv={self.resource_version} {len(self.raw)} B>"
+        return printable(f"<{self.kind} {self.key} rv={self.resource_version} {len(self.raw)} B>")
 
     def __reduce__(self) -> tuple[type[KubeObject], tuple[object, ...]]:
         return KubeObject, (self.key, self.uid, self.resource_version, self.raw, self.resource)

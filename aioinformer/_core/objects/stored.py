@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer.errors.texts import printable
 
 
 class _WithoutBytes(KubeObject, frozen=True, eq=False, gc=False):
@@ -53,7 +54,7 @@ class ModelObject(_WithoutBytes, frozen=True, eq=False, gc=False):
 
     def __repr__(self) -> str:  # without the model, which may contain a secret
         model = type(self.model).__name__
-        return f"<{self.kind} {self.key} rv={self.resource_version} as {model}>"
+        return printable(f"<{self.kind} {self.key} rv={self.resource_version} as {model}>")
 
 
 class ExcludedObject(_WithoutBytes, frozen=True, eq=False, gc=False):
@@ -72,7 +73,7 @@ class ExcludedObject(_WithoutBytes, frozen=True, eq=False, gc=False):
 
     def __repr__(self) -> str:
         how = "dropped" if self.error is None else "rejected"
-        return f"<{self.kind} {self.key} rv={self.resource_version} {how}>"
+        return printable(f"<{self.kind} {self.key} rv={self.resource_version} {how}>")
 
 
 def size_of(obj: KubeObject) -> int:

@@ -72,7 +72,8 @@ def _parse_bracket(found: re.Match[str]) -> Step:
 
 def _path_error(problem: str, path: str, position: int) -> InvalidPath:
     mark = "^" if position < len(path) else "^ at the end"
-    return InvalidPath(f"invalid path: {problem}\n    {path}\n    {' ' * position}{mark}")
+    shown = path.replace("\n", " ")
+    return InvalidPath(f"invalid path: {problem}\n    {shown}\n    {' ' * position}{mark}")
 
 
 def render_path(steps: Steps) -> str:

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from aioinformer.errors import InvalidSelector
+from aioinformer.errors.texts import printable
 
 LabelOperator: TypeAlias = Literal["=", "!=", "in", "notin", "exists", "!", ">", "<"]
 """The operator of a condition. ``>`` and ``<`` compare integers, as the server does."""
@@ -153,5 +154,7 @@ def selector_error(problem: str, text: str, position: int) -> InvalidSelector:
     before, after = "..." if start else "", "..." if end < len(text) else ""
     mark = "^" if position < len(text) else f"^ {END_OF_TEXT}"
     indent = " " * (len(before) + position - start)
+    problem = printable(problem)
     cut = problem if len(problem) <= MAX_PROBLEM_LENGTH else f"{problem[:MAX_PROBLEM_LENGTH]}..."
-    return InvalidSelector(f"{cut}\n    {before}{text[start:end]}{after}\n    {indent}{mark}")
+    shown = f"{before}{text[start:end]}{after}".replace("\n", " ")
+    return InvalidSelector(f"{cut}\n    {shown}\n    {indent}{mark}")

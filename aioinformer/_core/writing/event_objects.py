@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer.errors import UsageError
+from aioinformer.errors.texts import printable
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 """``Warning`` is for something that may need attention."""
@@ -72,8 +73,7 @@ class ObjectReference:
         return {name: text for name, text in texts.items() if text}
 
     def __str__(self) -> str:
-        where = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.kind} {where}{self.name}"
+        return printable(f"{self.kind} {ObjectKey(self.namespace, self.name)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from aioinformer._core.callables import is_async
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.leaderelection.election import Election, ElectionTimes
 from aioinformer._core.leaderelection.lease import GROUP, Fencing, group_of_lease
@@ -34,6 +33,7 @@ from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
 from aioinformer.errors import LeadershipLost, UsageError
+from aioinformer.errors.texts import one_line
 
 T = TypeVar("T")
 

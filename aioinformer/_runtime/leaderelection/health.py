@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.leaderelection.election import ElectionPhase
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer.errors.texts import one_line
 
 ElectionState: TypeAlias = Literal["idle", "waiting", "leading", "lost", "releasing"]
 """``idle``: no term is wanted. ``waiting``: another candidate leads, or the server can't be

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from aioinformer.errors.texts import printable
+
 
 def error_text(error: BaseException) -> str:
-    """Return an exception's text. ``__str__`` may be the program's code, and may raise."""
+    """Return an exception's text in one line. ``__str__`` may be the program's, and may raise."""
     try:
-        return str(error)
+        return printable(str(error))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as failure:  # noqa: BLE001 - the program's code

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer.errors.texts import one_line
 
 GroupState: TypeAlias = Literal["idle", "joining", "member", "lost", "leaving", "left", "failed"]
 """``joining``: the member's Lease isn't acquired yet. ``lost``: the Lease wasn't renewed in time,

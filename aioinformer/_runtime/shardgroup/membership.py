@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.leaderelection.lease import LeaseRecord, group_of_lease
 from aioinformer._core.objects.kube_object import ObjectKey
@@ -30,6 +29,7 @@ from aioinformer._runtime.shardgroup.lease_storage import MemberLeaseStorage
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscriptions
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import AlreadyExists, FetchError, NotFound, ObjectDecodeError, UsageError
+from aioinformer.errors.texts import one_line
 
 log = logging.getLogger("aioinformer.shards")
 lease_log = logging.getLogger("aioinformer.election")

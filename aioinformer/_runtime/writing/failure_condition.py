@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.listwatch.availability import CONFIRMATION_INTERVAL
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -27,6 +26,7 @@ from aioinformer.errors import (
     NotFound,
     PermanentError,
 )
+from aioinformer.errors.texts import one_line
 
 log = logging.getLogger("aioinformer.controller")
 

@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from aioinformer.errors import ServerError, TransportError
+from aioinformer.errors.texts import printable
 from aioinformer.testing.access.access import Access
 from aioinformer.testing.access.impersonation import impersonate, read_impersonation
 from aioinformer.testing.access.rights import check_access
@@ -94,7 +95,8 @@ class RequestRouter:
             except (TransportError, ConnectionError):
                 return abort(request)
             except Exception as error:  # noqa: BLE001 - of this server; logged and answered
-                _log.exception("%s %s: the embedded server failed", request.method, request.path)
+                shown = printable(request.path)
+                _log.exception("%s %s: the embedded server failed", request.method, shown)
                 return await _respond_to_failure(request, error, driver)
 
     async def _respond(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import logging
 
+import pytest
+
 from aioinformer._cli.terminal.messages import Messages
 
 
@@ -109,7 +111,24 @@ def test_verbose_shows_everything_with_tracebacks() -> None:
     first, second, *rest = stream.getvalue().splitlines()
     assert first.endswith(" DEBUG aioinformer.tests: next step")
     assert second.endswith(" ERROR aioinformer.tests: handler raised")
-    assert rest[0] == "Traceback (most recent call last):"
+    assert rest[0] == "    Traceback (most recent call last):"
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_record_can_forge_another_one_or_control_the_terminal(verbose: bool) -> None:
+    stream, log = io.StringIO(), logging.getLogger("aioinformer.tests")
+    forged = "a\n12:00:00.000 ERROR forged\r\x1b[31m\u2028\u202e\x00"
+    with Messages(stream).handle_logging(verbose=verbose):
+        log.warning("bad: %s", forged)
+        try:
+            raise ValueError(forged)
+        except ValueError:
+            log.exception("handler raised at %s", forged)
+
+    lines = stream.getvalue().removesuffix("\n").split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("12:00:00.000 ERROR forged") for line in lines)
+    assert sum(not line.startswith("    ") for line in lines) == 2
 
 
 def test_the_logging_configuration_is_restored_afterwards() -> None:

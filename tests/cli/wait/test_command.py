@@ -152,6 +152,16 @@ async def test_an_absent_object_counts_as_deleted(server: ApiServer, tmp_path: P
 
 
 @pytest.mark.clients
+async def test_a_name_that_an_argument_contains_controls_no_terminal(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    name = "a\nforged\x1b[31m\u2028\u202e"
+    code, out, _ = await wait_for(server, tmp_path, "clusterroles", name, "--for", "delete")
+    assert code == 0
+    assert out.removesuffix("\n").isprintable()
+
+
+@pytest.mark.clients
 async def test_a_deletion_names_the_namespace_that_the_command_looked_in(
     server: ApiServer, tmp_path: Path
 ) -> None:

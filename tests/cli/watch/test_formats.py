@@ -52,6 +52,22 @@ def test_yaml_is_a_document_with_the_type_in_a_comment() -> None:
     assert yaml.safe_load(text) == {"apiVersion": "v1", "kind": "Pod", **new.to_dict()}
 
 
+@pytest.mark.parametrize("output", ["json", "yaml", "name", "wide", "fields=metadata.name"])
+def test_no_text_of_an_object_controls_the_terminal(output: str) -> None:
+    odd = "a\nforged\r\x00\x1b[31m\u2028\u202e\x85\U000e0001ü"
+    new = pod(name=odd, data={odd: [odd]})
+    chosen = form(output)
+    text = chosen.format_change(Added(new, initial=False), NOW)
+    shown = text if isinstance(text, str) else text.decode()
+
+    assert all(map(str.isprintable, shown.split("\n")))
+    assert not any(line.startswith("forged") for line in shown.split("\n"))
+    if output == "json":
+        assert msgspec.json.decode(shown)["object"]["data"] == {odd: [odd]}
+    if output == "yaml":
+        assert yaml.safe_load(shown)["data"] == {odd: [odd]}
+
+
 @pytest.mark.parametrize(
     ("resource", "name"),
     [(None, "pod/web-0\n"), (DEPLOYMENTS, "deployment.apps/web-0\n")],

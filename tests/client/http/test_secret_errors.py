@@ -8,6 +8,7 @@ import json
 import logging
 import traceback
 from contextlib import suppress
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,7 +17,11 @@ from aiohttp import web
 from aioinformer import Client
 from aioinformer._client.auth.redaction import Redactor
 from aioinformer._client.http.request import ApiRequest
-from aioinformer._client.http.secret_errors import redact_secret_values, secret_values
+from aioinformer._client.http.secret_errors import (
+    redact_secret_values,
+    run_redaction,
+    secret_values,
+)
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, ServerError, Status
 from tests.client.servers import http_server
@@ -296,3 +301,25 @@ async def test_an_error_of_a_large_secret_leaves_the_loop_to_other_tasks(
     assert shown
     assert VALUE[:12] not in shown
     assert "value-00" not in shown
+
+
+async def test_a_cancelled_request_ends_when_its_error_is_redacted() -> None:
+    started, go_on, redacted = asyncio.Event(), Event(), list[str]()
+    loop = asyncio.get_running_loop()
+
+    def redact() -> None:
+        loop.call_soon_threadsafe(started.set)
+        go_on.wait(10)
+        redacted.append("redacted")
+
+    request = sent({"stringData": {"a": "x" * 100_000}})
+    task = asyncio.create_task(run_redaction(request, redact))
+    await started.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0.01)
+    assert not task.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert redacted == ["redacted"]

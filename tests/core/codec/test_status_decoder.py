@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.codec.status_decoder import (
-    MAX_TEXT_LENGTH,
-    decode_status,
-    one_line,
-    quote_kind,
-)
+from aioinformer._core.codec.status_decoder import decode_status, quote_kind
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer.errors import Expired, Status, server_error
+from aioinformer.errors.texts import MAX_TEXT_LENGTH, one_line
 from tests.client.recordings import read_recording
 from tests.core.builders import encode
 

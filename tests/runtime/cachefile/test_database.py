@@ -199,9 +199,10 @@ def test_no_name_that_sqlite_opens_is_free_for_another_user_s_file_while_sqlite_
     path = tmp_path / "cache.db"
     connect, found = sqlite3.connect, list[set[str]]()
 
-    def spy(*args: Any, **options: Any) -> sqlite3.Connection:
+    def spy(path: Path, **options: Any) -> sqlite3.Connection:
         found.append({each.name for each in tmp_path.iterdir()})
-        return connect(*args, **options)
+        connection: sqlite3.Connection = connect(path, **options)
+        return connection
 
     monkeypatch.setattr(sqlite3, "connect", spy)
     for _ in ("new", "existing"):
