@@ -28,7 +28,7 @@ from aioinformer.testing.access.users import ALL, RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
-from aioinformer.testing.writes.role_references import RBAC_GROUP
+from aioinformer.testing.writes.role_references import RBAC_GROUP, RoleReference
 from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.write_options import quote
 
@@ -60,19 +60,13 @@ class _AggregationBody(msgspec.Struct, rename="camel"):
     cluster_role_selectors: list[dict[str, Any]] | None = None
 
 
-class _RoleReferenceBody(msgspec.Struct, rename="camel"):
-    api_group: str | None = None
-    kind: str | None = None
-    name: str | None = None
-
-
 class _GrantBody(msgspec.Struct, rename="camel"):
     """The fields of a role or a binding that are read here."""
 
     metadata: dict[str, Any] | None = None
     rules: list[_RuleBody] | None = None
     aggregation_rule: _AggregationBody | None = None
-    role_ref: _RoleReferenceBody | None = None
+    role_ref: RoleReference | None = None
 
 
 def check_grant(
@@ -90,12 +84,12 @@ def check_grant(
         BadRequest: a field has the wrong type.
         NotFound: the role of a binding doesn't exist.
     """
-    convert_body(new, _GrantBody)
+    sent = convert_body(new, _GrantBody)
     if target.resource is None or (
         old is not None and _without_cleanup(old) == _without_cleanup(new)
     ):
         return
-    name = (new.get("metadata") or {}).get("name") or ""
+    name = str((sent.metadata or {}).get("name") or "")
     if target.resource.plural in ROLE_KINDS.values():
         missing = _find_role_excess(cluster, user, target, old or {}, new)
     else:
@@ -129,7 +123,8 @@ def _find_role_excess(
 
 
 def _is_aggregated(role: Mapping[str, Any]) -> bool:
-    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
+    rule: Mapping[str, Any] = role.get("aggregationRule") or {}
+    return bool(rule.get("clusterRoleSelectors"))
 
 
 def _find_binding_excess(

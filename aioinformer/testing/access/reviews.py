@@ -80,7 +80,8 @@ def _review_access(cluster: Cluster, access: Access, review: Review) -> JsonObje
 
 
 def _review_local_access(cluster: Cluster, access: Access, review: Review) -> JsonObject:
-    asked = (review.spec.get("resourceAttributes") or {}).get("namespace") or ""
+    wanted: Mapping[str, Any] = review.spec.get("resourceAttributes") or {}
+    asked = wanted.get("namespace") or ""
     if review.spec.get("nonResourceAttributes") is not None:
         raise _invalid_review(review, "nonResourceAttributes", "disallowed on this kind of request")
     if asked != review.namespace:

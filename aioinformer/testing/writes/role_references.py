@@ -19,14 +19,14 @@ _ROLE_KINDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class _Reference(msgspec.Struct, rename="camel"):
+class RoleReference(msgspec.Struct, rename="camel"):
     api_group: str | None = None
     kind: str | None = None
     name: str | None = None
 
 
 class _Binding(msgspec.Struct, rename="camel"):
-    role_ref: _Reference | None = None
+    role_ref: RoleReference | None = None
 
 
 def check_role_reference(
@@ -47,7 +47,7 @@ def check_role_reference(
 
 def _read(body: Mapping[str, Any]) -> dict[str, str]:
     """Return the ``roleRef`` with its default, by the names of the server's type, as in errors."""
-    sent = convert_body(body, _Binding).role_ref or _Reference()
+    sent = convert_body(body, _Binding).role_ref or RoleReference()
     return {
         "APIGroup": sent.api_group or RBAC_GROUP,
         "Kind": sent.kind or "",

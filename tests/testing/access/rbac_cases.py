@@ -131,10 +131,14 @@ async def _write(
     async with http.request(method, url, json=body, headers=headers) as response:
         if response.status < 400:
             return Answer(True)
-        status = await response.json()
-        causes = (status.get("details") or {}).get("causes") or ()
-        texts = tuple(f"{each['field']}: {each['message']}" for each in causes)
-        return Answer(False, status["code"], status["message"], texts)
+        return _read_status(await response.json())
+
+
+def _read_status(status: Mapping[str, Any]) -> Answer:
+    details: Mapping[str, Any] = status.get("details") or {}
+    causes: Sequence[Mapping[str, str]] = details.get("causes") or ()
+    texts = tuple(f"{each['field']}: {each['message']}" for each in causes)
+    return Answer(False, status["code"], status.get("message", ""), texts)
 
 
 async def _review(http: aiohttp.ClientSession, request: Request) -> Answer:
@@ -152,7 +156,7 @@ async def _review(http: aiohttp.ClientSession, request: Request) -> Answer:
         asked = {"resourceAttributes": attributes}
     url = "/apis/authorization.k8s.io/v1"
     spec = {"user": request.user, "groups": request.all_groups}
-    answers = []
+    answers: list[bool] = []
     for path, token, who in (("subject", "root", spec), ("selfsubject", "t", {})):
         headers = {"Authorization": f"Bearer {token}"}
         body = {"spec": {**who, **asked}}
@@ -210,9 +214,7 @@ def _from_program(answer: Mapping[str, Any]) -> Answer:
     status = answer.get("status")
     if status is None:
         return Answer(answer["allowed"])
-    causes = (status.get("details") or {}).get("causes") or ()
-    texts = tuple(f"{each.get('field', '')}: {each['message']}" for each in causes)
-    return Answer(False, status["code"], status.get("message", ""), texts)
+    return _read_status(status)
 
 
 # -- requests by chance ------------------------------------------------------------------------
