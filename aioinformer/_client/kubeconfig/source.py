@@ -117,11 +117,13 @@ class Kubeconfig:
         try:
             return self._find_readable()
         except OSError as error:
-            where = error.filename or self._describe_location()
-            raise ConfigurationError(
-                f"{where} can't be read: {error.strerror}: may this user read the file, and enter "
-                f"its folders? $KUBECONFIG names other files"
-            ) from error
+            text = f"{error.filename or self._describe_location()} can't be read: {error.strerror}"
+            if isinstance(error, PermissionError):
+                text += (
+                    ": may this user read the file, and enter its folders? $KUBECONFIG names "
+                    "another file, or /dev/null for none"
+                )
+            raise ConfigurationError(text) from error
 
     def _find_readable(self) -> ReloadingContext | Credentials:
         """Return what was found; raise ``OSError`` if a file can't be read."""

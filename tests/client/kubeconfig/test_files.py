@@ -148,7 +148,7 @@ async def test_a_place_that_may_not_be_read_is_named(forbidden: Path, place: str
     named = forbidden / ".kube" / "config" if place == "$HOME" else path
     assert message == (
         f"{named} can't be read: Permission denied: may this user read the file, and enter its "
-        "folders? $KUBECONFIG names other files"
+        "folders? $KUBECONFIG names another file, or /dev/null for none"
     )
 
 
@@ -159,15 +159,22 @@ async def test_a_service_account_that_may_not_be_read_is_named(forbidden: Path) 
     assert f"{forbidden}/token: Permission denied" in await load_error(source)
 
 
-@pytest.mark.parametrize("kind", ["a folder", "a loop of links", "a name that is too long"])
-async def test_a_path_that_is_no_file_is_named(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("a folder", "Is a directory"),
+        ("a loop of links", "Too many levels of symbolic links"),
+        ("a name that is too long", "File name too long"),
+    ],
+)
+async def test_a_path_that_is_no_file_is_named(tmp_path: Path, kind: str, reason: str) -> None:
     path = tmp_path / ("x" * 300 if "long" in kind else "config")
     if kind == "a folder":
         path.mkdir()
     elif kind == "a loop of links":
         path.symlink_to(path)
 
-    assert (await load_error(Kubeconfig(path))).startswith(f"{path} can't be read: ")
+    assert await load_error(Kubeconfig(path)) == f"{path} can't be read: {reason}"
 
 
 # -- in a pod ----------------------------------------------------------------------------------
