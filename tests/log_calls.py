@@ -14,12 +14,16 @@ SKIPPED = ("_cli", "testing")
 
 LEVELS = {
     **{each: each.upper() for each in ("debug", "info", "warning", "error", "critical")},
-    **{"failed": "ERROR", "SafeCall": "ERROR", "exception": "ERROR", "end": "INFO", "log": ""},
+    "failed": "ERROR",
+    "SafeCall": "ERROR",
+    "exception": "ERROR",
+    "end": "INFO",
+    "log": "",
 }
 """The level of each method that logs; empty for ``log``, whose level the caller chooses."""
 
 PLACEHOLDER = re.compile(r"%[.\d]*[a-z]")
-LOGS = re.compile(r"(^|\.)_?(log|logger|failures|hook_failures|outage|refusal)$")
+LOGS = re.compile(r"(^|\.)_?(log|logger|failures|hook_failures|outage|refusal|rejections)$")
 """The objects with these methods: loggers, and what limits or ends the lines of others."""
 
 ANY = "any"

@@ -139,6 +139,21 @@ async def _blocked_watch(source: ClusterSource, faults: Faults) -> None:
         await asyncio.sleep(200)
 
 
+def _reject_labelled(obj: KubeObject) -> KubeObject:
+    if obj.labels:
+        raise ValueError("it has labels")
+    return obj
+
+
+async def _rejection(source: ClusterSource, faults: Faults) -> None:
+    async with SharedInformerFactory(source) as factory:
+        factory.informer("pods", transform=_reject_labelled)
+        for value in ("1", "2", None, None):
+            await asyncio.sleep(10)
+            source.cluster.merge_patch("pods", "web", {"metadata": {"labels": {"a": value}}})
+        await asyncio.sleep(10)
+
+
 async def _sleep(_: object) -> None:
     await asyncio.sleep(30)
 
@@ -153,6 +168,7 @@ SCENARIOS: dict[Scenario, tuple[str, str]] = {
         "aioinformer.events",
         "events of shop: sent again",
     ),
+    _rejection: ("aioinformer.pump", "pods through _reject_labelled: no object is rejected"),
     _blocked_watch: ("aioinformer.pump", "pods: the watch is read again"),
 }
 
@@ -169,4 +185,19 @@ def test_what_was_warned_of_is_said_to_be_well_again(
     run(main(), seed=1)
     found = recoveries(caplog)
     assert {each[:2] for each in found} == {SCENARIOS[scenario]}
-    assert "WARNING" in [each.levelname for each in caplog.records]
+    assert {"WARNING", "ERROR"} & {each.levelname for each in caplog.records}
+
+
+def test_a_call_that_was_said_to_take_long_is_said_to_be_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster_with_pods("a", "b"))) as factory:
+            factory.informer("pods").add_handler(_sleep, name="slow", concurrency=2)
+            await asyncio.sleep(100)
+
+    caplog.set_level(logging.INFO, logger="aioinformer.handlers")
+    run(main(), seed=1)
+    warned, done = caplog.messages  # of one of the two calls
+    assert warned.startswith("handler slow of pods has not returned after 10 s, at Added of ")
+    assert done.startswith("handler slow of pods is done after 30.0 s, at Added of ")
