@@ -172,6 +172,8 @@ class GroupMembership:
                 await (self._leases.create if write.creates else self._leases.update)(write.body)
         except (FetchError, ObjectDecodeError, TimeoutError) as error:
             self._log_failure("the assignment was not written", error)
+            if not isinstance(error, Conflict):  # another member was faster
+                self._outage.begin()
         else:
             self._repeated_failure = False
             self._outage.end("group %s: the assignment is written", self._name)
@@ -196,8 +198,6 @@ class GroupMembership:
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
         level = logging.DEBUG if self._repeated_failure else first
         self._repeated_failure = True
-        if level == logging.WARNING:
-            self._outage.begin()
         log.log(level, "group %s: %s: %s", self._name, text, describe_error(error))
 
     # -- reactions -----------------------------------------------------------------------------
