@@ -76,6 +76,8 @@ class Campaign:
         self._clock = clock
         self._woken = asyncio.Event()
         self._outage = Outage(log)
+        self._failed = False
+        """True if a request has failed since the last one that succeeded."""
 
     def wake(self) -> None:
         """End a wait, since the election may have another next action by now."""
@@ -143,10 +145,13 @@ class Campaign:
             self.election.record_write(lease, self._clock.now, random.random())
         self.error = None
         self._failures.pop(type(action), None)
-        if not self._failures:
+        # A candidate that lost the Lease after a failed update reads it from now on.
+        if not (self._failures and self._failed):
             self._outage.end("lease %s: the requests succeed again", self._key)
+        self._failed = False
 
     def _fail(self, action: _Action, error: FetchError) -> None:
+        self._failed = True
         repeated = type(error) in (type(self.error), self._failures.get(type(action)))
         self.error = error
         self._failures[type(action)] = type(error)
