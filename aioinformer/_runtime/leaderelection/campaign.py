@@ -27,7 +27,6 @@ from aioinformer._core.leaderelection.election import (
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer.errors import (
     Conflict,
@@ -75,9 +74,6 @@ class Campaign:
         self._key = key
         self._clock = clock
         self._woken = asyncio.Event()
-        self._outage = Outage(log)
-        self._failed = False
-        """True if a request has failed since the last one that succeeded."""
 
     def wake(self) -> None:
         """End a wait, since the election may have another next action by now."""
@@ -145,21 +141,14 @@ class Campaign:
             self.election.record_write(lease, self._clock.now, random.random())
         self.error = None
         self._failures.pop(type(action), None)
-        # A candidate that lost the Lease after a failed update reads it from now on.
-        if not (self._failures and self._failed):
-            self._outage.end("lease %s: the requests succeed again", self._key)
-        self._failed = False
 
     def _fail(self, action: _Action, error: FetchError) -> None:
-        self._failed = True
         repeated = type(error) in (type(self.error), self._failures.get(type(action)))
         self.error = error
         self._failures[type(action)] = type(error)
         # A Conflict only means that another candidate was faster.
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
         level = logging.DEBUG if repeated else first
-        if level == logging.WARNING:
-            self._outage.begin()
         name = type(action).__name__
         log.log(level, "lease %s: %s failed: %s", self._key, name, describe_error(error))
         minimum = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0

@@ -19,7 +19,6 @@ from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.shardgroup.lease_storage import MemberLeaseStorage
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscriptions
@@ -70,7 +69,6 @@ class GroupMembership:
         self._held_before: frozenset[int] = frozenset()
         self._epoch_before = 0
         self._repeated_failure = False
-        self._outage = Outage(log)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -172,11 +170,8 @@ class GroupMembership:
                 await (self._leases.create if write.creates else self._leases.update)(write.body)
         except (FetchError, ObjectDecodeError, TimeoutError) as error:
             self._log_failure("the assignment was not written", error)
-            if not isinstance(error, Conflict):  # another member was faster
-                self._outage.begin()
         else:
             self._repeated_failure = False
-            self._outage.end("group %s: the assignment is written", self._name)
 
     async def _clean_up(self, stale: StaleLease) -> None:
         key = f"{self.member.key.namespace}/{stale.name}"

@@ -13,7 +13,6 @@ import pytest
 from aioinformer import (
     EventRecorder,
     KubeObject,
-    LeaderElector,
     ListRequest,
     ObjectKey,
     SharedInformerFactory,
@@ -21,7 +20,6 @@ from aioinformer import (
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._runtime.reading.object_list import ListOptions, read_list
 from aioinformer._runtime.reading.object_watch import ObjectWatch
-from aioinformer.errors import LeadershipLost
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import cluster_with_pods
@@ -109,39 +107,6 @@ async def _list_without_a_cache(source: ClusterSource, faults: Faults) -> None:
     await listing
 
 
-async def _election(source: ClusterSource, faults: Faults) -> None:
-    async def lead() -> None:
-        with faults.status(503):
-            await asyncio.sleep(6)
-        await asyncio.sleep(60)
-
-    await LeaderElector(source.api("leases"), "default/shop", identity="a").run(lead)
-
-
-async def _lost_election(source: ClusterSource, faults: Faults) -> None:
-    """Lose the lease in an outage; afterwards another candidate leads, and this one reads."""
-
-    async def lead() -> None:
-        await asyncio.sleep(3600)
-
-    own = Faults()
-    mine = ClusterSource(source.cluster, own).api("leases")
-    elector = LeaderElector(mine, "default/shop", identity="a")
-    other = LeaderElector(source.api("leases"), "default/shop", identity="b")
-    first = asyncio.ensure_future(elector.run(lead))
-    await asyncio.sleep(5)
-    second = asyncio.ensure_future(other.run(lead))
-    with own.status(503, verb="update"):
-        with pytest.raises(LeadershipLost):
-            await first
-        await asyncio.sleep(30)
-    third = asyncio.ensure_future(elector.run(lead))
-    await asyncio.sleep(60)
-    second.cancel()
-    third.cancel()
-    await asyncio.wait([second, third])
-
-
 async def _events(source: ClusterSource, faults: Faults) -> None:
     pod = KubeObject(ObjectKey("default", "a"), "u", "1", b'{"metadata":{"name":"a"}}', PODS)
     async with EventRecorder(
@@ -188,8 +153,6 @@ Scenario: TypeAlias = Callable[[ClusterSource, Faults], Awaitable[None]]
 SCENARIOS: dict[Scenario, tuple[str, str]] = {
     _watch_without_a_cache: ("aioinformer.reflector", "pods: fresh again"),
     _list_without_a_cache: ("aioinformer.api", "list of pods: read"),
-    _election: ("aioinformer.election", "lease default/shop: the requests succeed again"),
-    _lost_election: ("aioinformer.election", "lease default/shop: the requests succeed again"),
     _events: (
         "aioinformer.events",
         "events of shop: sent again",
