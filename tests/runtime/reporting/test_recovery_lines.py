@@ -11,10 +11,12 @@ from typing import TypeAlias
 import pytest
 
 from aioinformer import (
+    Controller,
     EventRecorder,
     KubeObject,
     ListRequest,
     ObjectKey,
+    ReconcileContext,
     SharedInformerFactory,
 )
 from aioinformer._core.objects.resources import find_built_in
@@ -190,3 +192,26 @@ def test_a_call_that_was_said_to_take_long_is_said_to_be_done(
     warned, done = caplog.messages  # of one of the two calls
     assert warned.startswith("handler slow of pods has not returned after 10 s, at Added of ")
     assert done.startswith("handler slow of pods is done after 30.0 s, at Added of ")
+
+
+def test_a_controller_that_waited_for_its_informer_says_that_it_starts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        return
+
+    async def main() -> None:
+        faults = Faults()
+        async with SharedInformerFactory(ClusterSource(Cluster(), faults)) as factory:
+            refused = faults.refuse()
+            async with Controller(factory.informer("pods"), reconcile, name="c"):
+                await asyncio.sleep(40)
+                refused.end()
+                await asyncio.sleep(60)
+
+    caplog.set_level(logging.INFO, logger="aioinformer.controller")
+    run(main(), seed=1)
+    found = [each.getMessage() for each in caplog.records if each.name == "aioinformer.controller"]
+    warned, started = found[:2]
+    assert warned.startswith("controller c has not started its workers yet: ")
+    assert started.startswith("controller c starts its workers after ")
