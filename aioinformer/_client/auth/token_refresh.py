@@ -75,9 +75,9 @@ class RefreshingAuthorization:
         self._source = source
         self._refresh = SingleFlight(self._fetch_grant, name="refresh of credentials")
         self._grant: TokenGrant | None = None
+        self._outage = Outage(logger)
         self._granted_at = 0.0
         self._last_warning = ""
-        self._outage = Outage(logger)
         self._looked_at = float("-inf")
         self._changes = 0
 
@@ -139,8 +139,8 @@ class RefreshingAuthorization:
                 self._outage.begin()
                 logger.warning("%s", error)
             raise
-        self._last_warning = ""
         self._outage.end("the credentials are refreshed again")
+        self._last_warning = ""
         self._grant, self._granted_at = grant, asyncio.get_running_loop().time()
         return grant
 

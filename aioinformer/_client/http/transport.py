@@ -50,13 +50,12 @@ from aioinformer.errors import (
     Unauthorized,
 )
 
+log = logging.getLogger("aioinformer.requests")
+
 MAX_CONCURRENT_REQUESTS = 100
 """Number of lists and single requests that run at a time, and so of their connections. A semaphore
 enforces it rather than the connector: the time in the queue must not count as time for connecting.
 """
-
-
-log = logging.getLogger("aioinformer.requests")
 
 
 class SendFailed(Exception):
