@@ -57,7 +57,7 @@ def _logger_of(tree: ast.AST) -> str:
     """Return the name of a module's logger."""
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "logging.getLogger":
-            return str(ast.literal_eval(call.args[0]))
+            return ast.unparse(call.args[0]).strip("'")
     return ""
 
 
