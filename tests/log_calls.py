@@ -23,7 +23,7 @@ LEVELS = {
 """The level of each method that logs; empty for ``log``, whose level the caller chooses."""
 
 PLACEHOLDER = re.compile(r"%[.\d]*[a-z]")
-LOGS = re.compile(r"(^|\.)_?(log|logger|failures|hook_failures|outage|refusal)$")
+LOGS = re.compile(r"(^|\.)_?(log|logger|failures|hook_failures|outage|refusal|rejections)$")
 """The objects with these methods: loggers, and what limits or ends the lines of others."""
 
 ANY = "any"
@@ -57,7 +57,7 @@ def _logger_of(tree: ast.AST) -> str:
     """Return the name of a module's logger."""
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "logging.getLogger":
-            return str(ast.literal_eval(call.args[0]))
+            return ast.unparse(call.args[0]).strip("'")
     return ""
 
 

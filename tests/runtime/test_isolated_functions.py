@@ -133,6 +133,7 @@ def test_a_function_that_raises_what_is_no_exception_stops_nothing_else(
 
     async def main() -> None:
         cluster = Cluster()
+        cluster.create("namespaces", {"metadata": {"name": "web"}})
         make = request(broken, error)
         async with SharedInformerFactory(ClusterSource(cluster), **options(broken, error)) as each:
             pods, nodes = each.informer("pods", **make), each.informer("nodes")

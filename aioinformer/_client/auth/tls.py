@@ -101,11 +101,11 @@ class RotatingTls:
         self._refresh = SingleFlight(self._update_context, name="refresh of certificates")
         self._context: ssl.SSLContext | None = None
         self._material: TlsMaterial | None = None
+        self._outage = Outage(logger)
         self._used_plugin_pair: CertificatePair | None = None
         self._next_read_at = 0.0
         self._last_warning = ""
         self.changes = 0
-        self._outage = Outage(logger)
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
         """Return the context; see ``Tls``.

@@ -83,10 +83,10 @@ class RefreshingAuthorization:
         self._is_file = is_file
         self._refresh = SingleFlight(self._fetch_grant, name="refresh of credentials")
         self._grant: TokenGrant | None = None
+        self._outage = Outage(logger)
         self._granted_at = 0.0
         self._last_warning = ""
         self.changes = 0
-        self._outage = Outage(logger)
 
     @property
     def pair(self) -> CertificatePair | None:
@@ -133,8 +133,8 @@ class RefreshingAuthorization:
                 self._outage.begin()
                 logger.warning("%s", error)
             raise
-        self._last_warning = ""
         self._outage.end("the credentials are refreshed again")
+        self._last_warning = ""
         last = self._grant
         if last is not None and (last.header, last.pair) != (grant.header, grant.pair):
             self.changes += 1

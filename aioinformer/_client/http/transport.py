@@ -53,6 +53,8 @@ from aioinformer.errors import (
     Unauthorized,
 )
 
+log = logging.getLogger("aioinformer.requests")
+
 MAX_CONCURRENT_REQUESTS = 100
 """Number of lists and single requests that run at a time, and so of their connections. A semaphore
 enforces it rather than the connector: the time in the queue must not count as time for connecting.
@@ -61,7 +63,6 @@ enforces it rather than the connector: the time in the queue must not count as t
 
 CREDENTIAL_HEADERS = ("Authorization", "Cookie")
 """The headers that are not sent where others on the network can read them."""
-log = logging.getLogger("aioinformer.requests")
 
 
 class SendFailed(Exception):

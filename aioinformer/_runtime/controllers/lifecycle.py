@@ -80,6 +80,7 @@ class ControllerRun:
     def __init__(
         self, workers: Workers, reconcile_runs: ReconcileRuns, options: ControllerOptions
     ) -> None:
+        self._entered_at = 0.0
         self.synced = asyncio.Event()
         """Set when the workers start, or when it is certain that they never will."""
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -138,6 +139,7 @@ class ControllerRun:
         """
         self.check_new()
         self.loop = asyncio.get_running_loop()
+        self._entered_at = self.loop.time()
         # A controller that is started inside a handler must not count as a part of that call.
         self._reconcile_runs.use_context(detached_context())
         self._sources = sources
@@ -279,6 +281,8 @@ class ControllerRun:
         if self._workers.halted:
             return
         self.synced.set()
+        if (waited := asyncio.get_running_loop().time() - self._entered_at) >= SYNC_WARNING_DELAY:
+            log.info("controller %s starts its workers after %.1f s", self._name, waited)
         for number in range(self._concurrency):
             self._start_task(self._workers.work(), f"worker {number} of")
         # An informer that ends also ends the task of its handler, which is noticed here.

@@ -29,7 +29,7 @@ from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import CompiledHandler
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions
-from aioinformer._runtime.tasks.event_loop import running_task
+from aioinformer._runtime.tasks.event_loop import loop_time, running_task
 from aioinformer.errors import ListenerOverflow
 
 if TYPE_CHECKING:  # for handlers that run in threads alone
@@ -52,6 +52,8 @@ class ActiveCall(Struct, eq=False):
     """True once the handler has returned."""
     limits_passed: int = 0
     """The number of limits of its ``CallTimeouts`` that the call has passed."""
+    warned: bool = False
+    """True if the log says that the call takes long."""
     closing: list[HandlerCaller] = []
     """The callers whose end this call waits for."""
 
@@ -279,6 +281,8 @@ class HandlerCaller:
         finally:
             call.done = True
             timeouts.calls.pop(call, None)
+            if call.warned and call.timeout_error is None:
+                self._errors.report_return(event, loop_time() - began)
             if call.timeout_error is not None and self._threads is None:
                 task.uncancel()
 
@@ -321,7 +325,8 @@ class HandlerCaller:
 
     def on_slow_call(self, call: ActiveCall) -> None:
         """Report a call that takes long."""
-        self._errors.report_slow_call(call.event, f"has not returned after {SLOW_CALL_SECONDS:g} s")
+        what = f"has not returned after {SLOW_CALL_SECONDS:g} s"
+        call.warned = self._errors.report_slow_call(call.event, what)
 
     def _fail(self, error: Exception) -> None:
         """With ``fail_fast``, make this call the last one and end the informer."""

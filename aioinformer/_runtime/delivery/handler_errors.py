@@ -120,11 +120,22 @@ class HandlerErrors:
         """Log the failures that were only counted so far: no further call follows."""
         self._failures.flush()
 
-    def report_slow_call(self, event: Event, what: str) -> None:
-        """Warn of a slow call; ``what`` says how long it takes, and what to do."""
-        if self._slow_throttle.allows():
-            of = f"{type(event).__name__} of {event.obj!r}"
-            log.warning("handler %s %s, at %s", self._name, what, of)
+    def report_slow_call(self, event: Event, what: str) -> bool:
+        """Warn of a slow call; ``what`` says how long it takes, and what to do. Return True unless
+        another warning was logged just before.
+        """
+        if not self._slow_throttle.allows():
+            return False
+        of = f"{type(event).__name__} of {event.obj!r}"
+        log.warning("handler %s %s, at %s", self._name, what, of)
+        return True
+
+    def report_return(self, event: Event, seconds: float) -> None:
+        """Say that a call of which ``report_slow_call`` has warned is over."""
+        log.info(
+            "handler %s is done after %.1f s, at %s of %r",
+            *(self._name, seconds, type(event).__name__, event.obj),
+        )
 
     def report_blocking(self, seconds: float) -> None:
         """Report a step of a call that has held the event loop."""

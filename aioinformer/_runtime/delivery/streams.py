@@ -129,7 +129,11 @@ class EventStream(Generic[T_co]):
             listener.acknowledged = False
             event = listener.next_nowait() if self._prefetched is None else self._take_prefetched()
             if event is None:
-                event = await self._wait_next(listener)
+                if (limit := self.start_limit()) is None:
+                    event = await listener.next()
+                else:
+                    async with limit:
+                        event = await listener.next()
                 if pace is not None:
                     pace.reset()
         finally:
@@ -139,12 +143,6 @@ class EventStream(Generic[T_co]):
         found: Any = event
         shown: Event[T_co] = found if self._view is None else self._view.convert(event)
         return shown
-
-    async def _wait_next(self, listener: Listener) -> Event | None:
-        if (limit := self.start_limit()) is None:
-            return await listener.next()
-        async with limit:
-            return await listener.next()
 
     def next_nowait(self) -> Event[T_co] | None:
         """Return the next event if there is one. This acknowledges the previous event.

@@ -28,6 +28,7 @@ from aioinformer._core.quantities import quantity
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.tasks.event_loop import (
     ITEMS_PER_STEP,
     STAGING_SLICE_SECONDS,
@@ -93,6 +94,9 @@ class Pump:
         """Called with the key of each object whose newest version was rejected."""
         self.observer: ChangeObserver | None = None
         """Receives all changes: the checkpointer of a cache file."""
+        self._rejections = Outage(log)
+        self._has_rejections = False
+        """True if the log says that objects are rejected."""
         self._name = name
         self._namespace = namespace
         self._queue = queue
@@ -294,6 +298,8 @@ class Pump:
         if rejected:
             self._report_rejected(rejected)
             self._notify_rejected(rejected)
+        elif self._has_rejections:
+            self._update_rejections()
         if confirmed:
             self.update_synced()
         return replaced
@@ -352,6 +358,8 @@ class Pump:
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
+        if self._has_rejections:
+            self._update_rejections()
         for number, key in enumerate(replacement.rejected, 1):
             self._notify_rejected((key,))
             if not number % ITEMS_PER_STEP:
@@ -436,6 +444,9 @@ class Pump:
 
     def _report_rejected(self, rejected: Mapping[ObjectKey, Exception]) -> None:
         """Report all of them once: a wrong model or index function rejects every object."""
+        if rejected:
+            self._has_rejections = True
+            self._rejections.begin()
         for key, error in rejected.items():
             cached = self._indexer.state.objects.get(key) is not None
             kept = f"the previous version of {key} stays" if cached else f"{key} is not"
@@ -446,6 +457,12 @@ class Pump:
                 self.on_rejected(error)
             without_traceback(error)  # its frames would keep removed objects alive
             break
+
+    def _update_rejections(self) -> None:
+        """Say that no object is rejected any more, if that is so."""
+        if not self._indexer.rejected:
+            self._has_rejections = False
+            self._rejections.end("%s: no object is rejected", self._name)
 
     def _notify_rejected(self, keys: Iterable[ObjectKey]) -> None:
         for observer in tuple(self.rejection_observers):

@@ -11,11 +11,12 @@ from typing import TypeAlias
 import pytest
 
 from aioinformer import (
+    Controller,
     EventRecorder,
     KubeObject,
-    LeaderElector,
     ListRequest,
     ObjectKey,
+    ReconcileContext,
     SharedInformerFactory,
 )
 from aioinformer._core.objects.resources import find_built_in
@@ -108,15 +109,6 @@ async def _list_without_a_cache(source: ClusterSource, faults: Faults) -> None:
     await listing
 
 
-async def _election(source: ClusterSource, faults: Faults) -> None:
-    async def lead() -> None:
-        with faults.status(503):
-            await asyncio.sleep(6)
-        await asyncio.sleep(60)
-
-    await LeaderElector(source.api("leases"), "default/shop", identity="a").run(lead)
-
-
 async def _events(source: ClusterSource, faults: Faults) -> None:
     pod = KubeObject(ObjectKey("default", "a"), "u", "1", b'{"metadata":{"name":"a"}}', PODS)
     async with EventRecorder(
@@ -139,6 +131,21 @@ async def _blocked_watch(source: ClusterSource, faults: Faults) -> None:
         await asyncio.sleep(200)
 
 
+def _reject_labelled(obj: KubeObject) -> KubeObject:
+    if obj.labels:
+        raise ValueError("it has labels")
+    return obj
+
+
+async def _rejection(source: ClusterSource, faults: Faults) -> None:
+    async with SharedInformerFactory(source) as factory:
+        factory.informer("pods", transform=_reject_labelled)
+        for value in ("1", "2", None, None):
+            await asyncio.sleep(10)
+            source.cluster.merge_patch("pods", "web", {"metadata": {"labels": {"a": value}}})
+        await asyncio.sleep(10)
+
+
 async def _sleep(_: object) -> None:
     await asyncio.sleep(30)
 
@@ -148,11 +155,11 @@ Scenario: TypeAlias = Callable[[ClusterSource, Faults], Awaitable[None]]
 SCENARIOS: dict[Scenario, tuple[str, str]] = {
     _watch_without_a_cache: ("aioinformer.reflector", "pods: fresh again"),
     _list_without_a_cache: ("aioinformer.api", "list of pods: read"),
-    _election: ("aioinformer.election", "lease default/shop: the requests succeed again"),
     _events: (
         "aioinformer.events",
         "events of shop: sent again",
     ),
+    _rejection: ("aioinformer.pump", "pods through _reject_labelled: no object is rejected"),
     _blocked_watch: ("aioinformer.pump", "pods: the watch is read again"),
 }
 
@@ -169,4 +176,42 @@ def test_what_was_warned_of_is_said_to_be_well_again(
     run(main(), seed=1)
     found = recoveries(caplog)
     assert {each[:2] for each in found} == {SCENARIOS[scenario]}
-    assert "WARNING" in [each.levelname for each in caplog.records]
+    assert {"WARNING", "ERROR"} & {each.levelname for each in caplog.records}
+
+
+def test_a_call_that_was_said_to_take_long_is_said_to_be_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster_with_pods("a", "b"))) as factory:
+            factory.informer("pods").add_handler(_sleep, name="slow", concurrency=2)
+            await asyncio.sleep(100)
+
+    caplog.set_level(logging.INFO, logger="aioinformer.handlers")
+    run(main(), seed=1)
+    warned, done = caplog.messages  # of one of the two calls
+    assert warned.startswith("handler slow of pods has not returned after 10 s, at Added of ")
+    assert done.startswith("handler slow of pods is done after 30.0 s, at Added of ")
+
+
+def test_a_controller_that_waited_for_its_informer_says_that_it_starts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        return
+
+    async def main() -> None:
+        faults = Faults()
+        async with SharedInformerFactory(ClusterSource(Cluster(), faults)) as factory:
+            refused = faults.refuse()
+            async with Controller(factory.informer("pods"), reconcile, name="c"):
+                await asyncio.sleep(40)
+                refused.end()
+                await asyncio.sleep(60)
+
+    caplog.set_level(logging.INFO, logger="aioinformer.controller")
+    run(main(), seed=1)
+    found = [each.getMessage() for each in caplog.records if each.name == "aioinformer.controller"]
+    warned, started = found[:2]
+    assert warned.startswith("controller c has not started its workers yet: ")
+    assert started.startswith("controller c starts its workers after ")
