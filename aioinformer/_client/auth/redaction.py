@@ -116,27 +116,35 @@ class Redactor:
         self._secrets = {
             secret for name, value in headers for secret in _header_secrets(name, value)
         }
-        self._by_end: dict[str, list[str]] = defaultdict(list)
-        """The secrets by ``END_LENGTH`` characters that each of their spellings contains, or by
-        those at the end of each spelling. More secrets begin alike than end alike."""
+        # Of most ends there is one secret. A list for each would lead to full garbage collections.
+        self._by_end = dict[str, str]()
+        """A secret by ``END_LENGTH`` characters that each of its spellings contains, or by those at
+        the end of each spelling. More secrets begin alike than end alike."""
+        self._others_by_end: dict[str, list[str]] = defaultdict(list)
         self._short: list[str] = []
         """The secrets that have a spelling of fewer characters."""
         for secret in self._secrets:
             if found := _PLAIN_END.search(secret[::-1]):
-                self._by_end[found[0][::-1]].append(secret)
+                self._add(found[0][::-1], secret)
                 continue
             ends = {each[-END_LENGTH:] for each in _iter_spellings(secret)}
             for end in ends:
-                self._by_end[end].append(secret)
+                self._add(end, secret)
             if min(map(len, ends)) < END_LENGTH:
                 self._short.append(secret)
 
+    def _add(self, end: str, secret: str) -> None:
+        if self._by_end.setdefault(end, secret) is not secret:
+            self._others_by_end[end].append(secret)
+
     def redact_complete(self, text: str) -> str:
         ends = {text[start : start + END_LENGTH] for start in range(len(text) - END_LENGTH + 1)}
-        likely = [secret for end in ends & self._by_end.keys() for secret in self._by_end[end]]
+        likely = self._short.copy()
+        for end in ends & self._by_end.keys():
+            likely += (self._by_end[end], *self._others_by_end.get(end, ()))
         found = {
             spelling
-            for secret in (*self._short, *likely)
+            for secret in likely
             for spelling in _iter_spellings(secret, len(text))
             if spelling in text
         }
@@ -155,12 +163,15 @@ class Redactor:
         for start in range(size - END_LENGTH + 1):
             places[redacted[start : start + END_LENGTH]].append(start)
         for secret in self._secrets:
+            head = secret[:END_LENGTH]  # of each spelling, if it is plain
+            if _PLAIN_END.fullmatch(head) and head not in places and not head.startswith(short):
+                continue
             for spelling in _iter_spellings(secret, size):
                 if spelling.startswith(short):
                     cut = min(cut, *(size - len(e) for e in short if spelling.startswith(e)))
-                for start in places.get(spelling[:END_LENGTH], ()):
-                    if start < cut and spelling.startswith(redacted[start:]):
-                        cut = start
+                for place in places.get(spelling[:END_LENGTH], ()):
+                    if place < cut and spelling.startswith(redacted[place:]):
+                        cut = place
         return redacted[:cut]
 
     def redact(self, text: str) -> str:
