@@ -77,11 +77,9 @@ class LeaseReporter:
         self._failures.pop(action, None)
         self._failures[action] = _Failure(error, reported_at if repeated else now, ends_at)
         normal = isinstance(error, Conflict)
-        level = logging.INFO if normal else logging.WARNING
-        text = describe_error(error)
-        self._log.log(
-            logging.DEBUG if repeated else level, "%s: %s: %s", self._subject, action, text
-        )
+        first = logging.INFO if normal else logging.WARNING
+        level = logging.DEBUG if repeated else first
+        self._log.log(level, "%s: %s: %s", self._subject, action, describe_error(error))
         if normal:
             return
         self._metrics.failed(self._subject, "lease", type(error).__name__)

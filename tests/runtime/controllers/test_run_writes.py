@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec import Struct
@@ -789,10 +789,17 @@ def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
     assert (reference["controller"], reference.get("blockOwnerDeletion")) == (True, expected)
 
 
-@pytest.mark.parametrize("write", CHILD_WRITES)
-@pytest.mark.parametrize("existing", [False, True])
+@pytest.mark.parametrize(
+    ("write", "existing", "verb"),
+    [
+        ("apply", False, "patch"),
+        ("apply", True, "patch"),
+        ("create_or_update", False, "create"),
+        ("create_or_update", True, "update"),
+    ],
+)
 async def test_the_error_of_an_owner_that_may_not_be_blocked_names_its_resource(
-    write: str, existing: bool
+    write: str, existing: bool, verb: Literal["create", "update", "patch"]
 ) -> None:
     cluster = make_cluster("a")
     if existing:
@@ -807,8 +814,7 @@ async def test_the_error_of_an_owner_that_may_not_be_blocked_names_its_resource(
         await CHILD_WRITES[write](ctx, None)
 
     async with ApiServer(cluster) as server, Client(server.url) as client:
-        for verb in ("create", "update", "patch"):
-            server.faults.status(403, reason="Forbidden", message=sentence, verb=verb)
+        server.faults.status(403, reason="Forbidden", message=sentence, verb=verb)
         async with (
             SharedInformerFactory(client) as informers,
             Controller(
