@@ -16,7 +16,7 @@ import msgspec
 from aioinformer._core.codec.object_decoder import decode_envelope, decode_object
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.resources import Resource, is_path_segment
 from aioinformer.errors import ProtocolError, UsageError
 
 Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -243,7 +243,7 @@ class WriteRequestBuilder:
             path = self.resource.path(key.namespace, None if collection else key.name)
         except ValueError as error:
             raise UsageError(str(error)) from error
-        if subresource in (".", "..") or not {"/", "%", "?"}.isdisjoint(subresource):
+        if subresource and not (is_path_segment(subresource) and "?" not in subresource):
             raise UsageError(f"a subresource is a word such as 'status', not {subresource!r}")
         return f"{path}/{subresource}" if subresource else path
 
