@@ -15,6 +15,7 @@ import msgspec
 
 from aioinformer._core.codec.object_decoder import decode_envelope, decode_object
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
+from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource, is_path_segment
 from aioinformer.errors import ProtocolError, UsageError
@@ -283,7 +284,7 @@ class WriteRequestBuilder:
         """Return the object in an answer; raise a ``ProtocolError`` for anything else."""
         raw = body.strip()
         try:
-            metadata = decode_envelope(raw).metadata
+            metadata = decode_nested(decode_envelope, raw).metadata
         except DECODE_ERRORS as error:
             message = f"{self.resource}: the answer is not an object: {discard_input(error)}"
             raise ProtocolError(message, phase="write") from error
@@ -294,7 +295,7 @@ class WriteRequestBuilder:
         Status. Raises ``ProtocolError`` for anything else.
         """
         try:
-            done = _decode_kind(body).kind == "Status"
+            done = decode_nested(_decode_kind, body).kind == "Status"
         except DECODE_ERRORS:
             done = False  # decode() raises the precise error
         return None if done else self.decode(body)
