@@ -281,6 +281,31 @@ async def test_text_from_objects_is_never_shown_as_markup(
         assert await page.locator("img").count() == 0
 
 
+async def test_names_and_values_of_an_object_are_never_shown_as_markup(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    """Kubernetes allows such names of some kinds, such as roles."""
+    markup = "<img src=x onerror=alert(1)>"
+    script = "</script><script>alert(2)</script>"
+    body = {
+        "metadata": {"name": "named-0", "labels": {"app": "named"}, "annotations": {"x": script}},
+        "spec": {"nodeName": script, "containers": [{"name": markup, "image": script}]},
+        "status": {"phase": script, "message": markup},
+    }
+    renamed = server.faults.rewrite_events(
+        lambda line: [line.replace(b'"named-0"', b'"%b"' % markup.encode())]
+    )
+    async with open_page(service) as page:
+        server.cluster.create("pods", body, namespace="web")
+        await expect(row(page, markup).locator(".name")).to_have_text(markup)
+        await row(page, markup).locator(".name").click()
+        await expect(page.locator("#dialog-body")).to_contain_text(script)
+        await expect(page.locator("#dialog-body")).to_contain_text(markup)
+        assert await page.locator("img").count() == 0
+        assert await page.locator("script:not([src])").count() == 0
+    assert renamed.hits > 0
+
+
 # -- the view ----------------------------------------------------------------------------------
 
 

@@ -40,6 +40,10 @@ class ApiRequest:
             raise ValueError(
                 f"a path must begin with '/' and not contain '.' or '..': {self.path!r}"
             )
+        try:
+            "".join(self.query.values()).encode()
+        except UnicodeEncodeError as error:  # the URL library drops half of a surrogate pair
+            raise ValueError(f"a parameter of {self.path} can't be sent: {error}") from None
 
     @property
     def is_write(self) -> bool:

@@ -15,8 +15,9 @@ import msgspec
 
 from aioinformer._core.codec.object_decoder import decode_envelope, decode_object
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
+from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.resources import Resource, is_path_segment
 from aioinformer.errors import ProtocolError, UsageError
 
 Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -246,7 +247,7 @@ class WriteRequestBuilder:
             path = self.resource.path(key.namespace, None if collection else key.name)
         except ValueError as error:
             raise UsageError(str(error)) from error
-        if subresource in (".", "..") or not {"/", "%", "?"}.isdisjoint(subresource):
+        if subresource and not (is_path_segment(subresource) and "?" not in subresource):
             raise UsageError(f"a subresource is a word such as 'status', not {subresource!r}")
         return f"{path}/{subresource}" if subresource else path
 
@@ -286,7 +287,7 @@ class WriteRequestBuilder:
         """Return the object in an answer; raise a ``ProtocolError`` for anything else."""
         raw = body.strip()
         try:
-            metadata = decode_envelope(raw).metadata
+            metadata = decode_nested(decode_envelope, raw).metadata
         except DECODE_ERRORS as error:
             message = f"{self.resource}: the answer is not an object: {discard_input(error)}"
             raise ProtocolError(message, phase="write") from error
@@ -297,7 +298,7 @@ class WriteRequestBuilder:
         Status. Raises ``ProtocolError`` for anything else.
         """
         try:
-            done = _decode_kind(body).kind == "Status"
+            done = decode_nested(_decode_kind, body).kind == "Status"
         except DECODE_ERRORS:
             done = False  # decode() raises the precise error
         return None if done else self.decode(body)

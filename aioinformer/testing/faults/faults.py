@@ -1,7 +1,7 @@
 """Switches for faults of a server or network, each for the requests that a test chooses.
 
-    with server.faults.status(503, verb="list", retry_after=1):
-        ...  # every list is answered with 503
+    with server.faults.status(503, verb="watch_list", retry_after=1):
+        ...  # the first request of each informer is answered with 503
     stalled = server.faults.stall(verb="watch", times=1)
     ...  # the next watch, or an open one, sends nothing more
     stalled.end()
@@ -63,8 +63,8 @@ RequestVerb: TypeAlias = Literal[
     "deletecollection",
 ]
 """The verb of a request. Documents that aren't objects (discovery, health) are ``get``. A
-``watch_list`` is a watch that begins with the whole state; a fault of ``watch`` concerns these too.
-"""
+``watch_list`` is a watch that begins with the whole state, as the first request of an informer; a
+fault of ``watch`` concerns these too, and one of ``list`` doesn't."""
 
 MAX_UNUSED = 100
 """The faults that are remembered because they have ended without a request."""

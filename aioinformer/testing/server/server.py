@@ -121,8 +121,9 @@ class ApiServer:
         async with ApiServer() as server:
             server.cluster.create("pods", {"metadata": {"name": "web-0"}})
             ...  # use server.url, or server.kubeconfig(tmp_path / "config")
-            with server.faults.status(503, verb="list"):
+            with server.faults.status(503, verb="watch_list") as fault:
                 ...  # check your program
+            assert fault.hits > 0
     """
 
     def __init__(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pytest
+
 from aioinformer import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._cli.watch.columns import ServerColumns
 from aioinformer._cli.watch.kube_events import KubeEvent
 from aioinformer._cli.watch.server_tables import Column, Columns
 from aioinformer._cli.watch.table import Table
+from aioinformer.errors import ObjectDecodeError
 from tests.cli.pods import pod
 
 NOW = dt.datetime(2026, 1, 1, 0, 2, 30, tzinfo=dt.UTC)
@@ -69,6 +72,35 @@ def test_the_initial_objects_determine_the_column_widths() -> None:
     line = table.format_change(Added(pod("web-0", **RUNNING)), NOW)
 
     assert header.index("STATUS") == line.index("Running")
+
+
+class FailingColumns:
+    """Columns that can't be read of an object called ``deep``."""
+
+    headings = ("NAME",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:
+        if obj.name == "deep" and obj.resource_version == "7":
+            raise self.error
+        return (obj.name,)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ObjectDecodeError("deep", key="deep", resource_version="7"), RecursionError()],
+    ids=type,
+)
+def test_an_object_whose_cells_cannot_be_read_is_an_error_of_its_own_row(error: Exception) -> None:
+    table = Table(FailingColumns(error), namespaces=False)
+    deep, flat = pod("deep"), pod("deep", version="8")
+
+    assert table.format_header([deep, pod("next")], NOW).split() == ["EVENT", "NAME"]
+    with pytest.raises(type(error)):
+        table.format_change(Added(deep), NOW)
+    assert table.format_change(Updated(deep, flat), NOW).split() == ["MODIFIED", "deep"]
 
 
 def test_a_change_of_the_columns_prints_another_header() -> None:

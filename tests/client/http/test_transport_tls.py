@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import ssl
+from typing import Any
 
 import pytest
 from aiohttp import web
 
+from aioinformer import Client
 from aioinformer._client.http.request import ApiRequest
 from aioinformer.errors import ConnectionFailed, ConnectionLost, ProtocolError
 from tests.client.conftest import Certificates
@@ -59,6 +61,38 @@ async def test_the_error_for_a_certificate_of_another_name_states_the_mismatch(
         running_transport(server, tls=certificates.client_context()) as transport,
     ):
         assert "not valid for '127.0.0.1'" in str(await read_error(transport))
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (["kubernetes.example"], {}),
+        (["localhost"], {}),
+        (["127.0.0.2"], {}),
+        (["10.0.0.1", "::1"], {}),
+        (["*.0.0.1"], {}),
+        ([], {"common_name": "127.0.0.1"}),
+        (["user@example.com"], {"common_name": "127.0.0.1"}),
+    ],
+    ids=["host", "localhost", "address", "addresses", "wildcard", "common name", "person"],
+)
+async def test_no_request_is_sent_to_a_server_with_a_certificate_of_another_name(
+    names: list[str], options: dict[str, Any], certificates: Certificates
+) -> None:
+    received: list[web.Request] = []
+
+    async def steal(request: web.Request) -> web.Response:
+        received.append(request)
+        return web.Response(body=b"pong")
+
+    other = certificates.authority.issue_cert(*names, **options)
+    async with (
+        http_server(steal, tls=certificates.server_context(other)) as server,
+        Client(server, token="canary", ssl=certificates.client_context()) as client,
+    ):
+        with pytest.raises(ConnectionFailed, match=r"not valid for '127\.0\.0\.1'"):
+            await client.get_raw("/version")
+    assert not received
 
 
 async def test_the_certificate_may_be_checked_for_another_name(certificates: Certificates) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -265,6 +266,17 @@ def test_an_answer_is_an_object_as_a_cache_has_it() -> None:
     assert b"managedFields" not in obj.raw
     assert obj.raw.endswith(b"}")
     assert obj["spec"] == {"nodeName": "n"}
+
+
+@pytest.mark.parametrize("decode", [IN_WEB.decode, IN_WEB.decode_deleted])
+def test_an_answer_that_is_nested_too_deeply_is_the_object_that_was_written(
+    decode: Callable[[bytes], KubeObject | None],
+) -> None:
+    """The write had its effect, and an error would say that it had not."""
+    obj = decode(ANSWER.strip()[:-1] + b',"x":' + b"[" * 50_000 + b"]" * 50_000 + b"}")
+    assert obj is not None
+    assert (obj.key, obj.resource_version) == (ObjectKey("web", "web-0"), "7")
+    assert b"managedFields" not in obj.raw
 
 
 def test_a_deletion_returns_the_remaining_object_or_none() -> None:
