@@ -76,6 +76,40 @@ async def test_a_replica_is_ready_when_its_caches_are_filled_although_another_le
         assert first.port is None
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "10.244.1.7:8080", "User-Agent": "kube-probe/1.36"}, 200),
+        ({"Host": "[fd00:10:244::7]:8080", "User-Agent": "kube-probe/1.36"}, 200),
+        ({"Host": "set-by-httpHeaders.example"}, 200),
+        ({"Host": "shop-operator.shop.svc:8080", "User-Agent": "Prometheus/3.5.0"}, 200),
+        ({"Host": "localhost:8080", "Origin": "http://localhost:8080"}, 200),
+        ({"Host": "localhost:8080", "Origin": "http://evil.example"}, 403),
+        ({"Host": "localhost:8080", "Origin": "http://localhost:3000"}, 403),
+        ({"Host": "localhost:8080", "Origin": "null"}, 403),
+        ({"Host": "localhost:8080", "Origin": ""}, 403),
+    ],
+)
+async def test_kubelets_and_prometheus_are_answered_by_any_host_and_foreign_pages_are_not(
+    headers: dict[str, str], status: int
+) -> None:
+    operator = Operator(
+        ClusterSource(make_cluster()),
+        name="it",
+        port=0,
+        host="127.0.0.1",
+        metrics=PrometheusMetrics(registry=CollectorRegistry()),
+    )
+    operator.controller("configmaps", succeed)
+    async with running(operator):
+        await operator.wait_synced(20)
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{operator.port}") as http:
+            for path in ("/livez", "/healthz", "/readyz", "/metrics"):
+                async with http.get(path, headers=headers) as response:
+                    assert response.status == status
+                    assert ("another site" in await response.text()) is (status == 403)
+
+
 async def test_a_replica_is_alive_but_not_ready_while_the_server_does_not_answer() -> None:
     faults = Faults()
     async with ApiServer(make_cluster(), faults=faults) as server:
@@ -186,37 +220,3 @@ async def test_a_replica_that_may_not_read_its_lease_is_ready_and_says_why_it_wa
             assert election is not None
             assert isinstance(election.error, Forbidden)
     assert (problems[0].informer, problems[0].phase) == ("lease default/it", "lease")
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "10.244.1.7:8080", "User-Agent": "kube-probe/1.36"}, 200),
-        ({"Host": "[fd00:10:244::7]:8080", "User-Agent": "kube-probe/1.36"}, 200),
-        ({"Host": "set-by-httpHeaders.example"}, 200),
-        ({"Host": "shop-operator.shop.svc:8080", "User-Agent": "Prometheus/3.5.0"}, 200),
-        ({"Host": "localhost:8080", "Origin": "http://localhost:8080"}, 200),
-        ({"Host": "localhost:8080", "Origin": "http://evil.example"}, 403),
-        ({"Host": "localhost:8080", "Origin": "http://localhost:3000"}, 403),
-        ({"Host": "localhost:8080", "Origin": "null"}, 403),
-        ({"Host": "localhost:8080", "Origin": ""}, 403),
-    ],
-)
-async def test_kubelets_and_prometheus_are_answered_by_any_host_and_foreign_pages_are_not(
-    headers: dict[str, str], status: int
-) -> None:
-    operator = Operator(
-        ClusterSource(make_cluster()),
-        name="it",
-        port=0,
-        host="127.0.0.1",
-        metrics=PrometheusMetrics(registry=CollectorRegistry()),
-    )
-    operator.controller("configmaps", succeed)
-    async with running(operator):
-        await operator.wait_synced(20)
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{operator.port}") as http:
-            for path in ("/livez", "/healthz", "/readyz", "/metrics"):
-                async with http.get(path, headers=headers) as response:
-                    assert response.status == status
-                    assert ("another site" in await response.text()) is (status == 403)
