@@ -29,11 +29,7 @@ from aioinformer._core.controllers.finalizers import (
 )
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
-from aioinformer._core.objects.kube_object import (
-    Event,
-    KubeObject,
-    ObjectKey,
-)
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.controllers.health import WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext, writes_of
@@ -42,7 +38,7 @@ from aioinformer._runtime.controllers.triggers import Enqueue
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer._runtime.scopes.shard_gate import ShardGate
-from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.resource_writer import ResourceWriter, origin_of
 from aioinformer.errors import (
     CleanupFailed,
     Conflict,
@@ -285,11 +281,14 @@ class _FinalizerGuard:
 
     def dropped(self, obj: KubeObject) -> None:
         """Log that an object with the finalizer isn't cached, once."""
+        if obj.uid in self.named or len(self.named) >= MAX_NAMED:
+            return
         try:
-            waits = obj.uid not in self.named and self.finalizer in finalizers_of(obj)
+            # Few of the objects contain the name: the others are not decoded.
+            waits = self.finalizer.encode() in obj.raw and self.finalizer in finalizers_of(obj)
         except (ObjectDecodeError, KeyError, TypeError):
             return  # the server's object has no readable finalizers
-        if waits and len(self.named) < MAX_NAMED:
+        if waits:
             self.named.add(obj.uid)
             log.warning(
                 "controller %s: transform= drops %s, which has the finalizer %s. While it is not "
@@ -340,18 +339,13 @@ def _may_share(one: SharedInformer[Any], other: SharedInformer[Any]) -> bool:
     """Return True if an object may be in both caches."""
     if one is other:
         return True
-    mine, its = one.resource, other.resource
-    if one.client is None or one.client is not other.client:
+    mine, its, cluster = one.resource, other.resource, origin_of(one.client)
+    if cluster is None or cluster != origin_of(other.client):
         return False
     if (mine.group, mine.plural) != (its.group, its.plural):
         return False
-    namespaces, *chosen = one.selection
-    its_namespaces, *its_chosen = other.selection
-    if (
-        namespaces is not None
-        and its_namespaces is not None
-        and namespaces.isdisjoint(its_namespaces)
-    ):
+    (namespaces, *chosen), (its_namespaces, *its_chosen) = one.selection, other.selection
+    if namespaces is not None and its_namespaces is not None and not namespaces & its_namespaces:
         return False
     # Two different field selectors or shards count as disjoint.
     return all(not a or not b or a == b for a, b in zip(chosen, its_chosen, strict=True))

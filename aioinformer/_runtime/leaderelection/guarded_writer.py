@@ -14,7 +14,7 @@ from typing import Any
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import Patch, Propagation
-from aioinformer._runtime.writing.resource_writer import NamesOrigin, ResourceWriter, WriterSource
+from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +105,4 @@ class GuardedClient:
     @property
     def origin(self) -> object:
         """See ``NamesOrigin``."""
-        return self.client.origin if isinstance(self.client, NamesOrigin) else None
+        return origin_of(self.client)

@@ -117,3 +117,8 @@ class NamesOrigin(Protocol):
     def origin(self) -> object:
         """Equal for two sources of one cluster; ``None`` while the cluster is unknown."""
         ...
+
+
+def origin_of(source: object) -> object:
+    """Return the cluster of a client or a writer; ``None`` if it is unknown."""
+    return source.origin if isinstance(source, NamesOrigin) else None

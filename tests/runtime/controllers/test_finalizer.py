@@ -631,7 +631,7 @@ def test_two_controllers_with_one_finalizer_for_the_same_objects_are_refused(
         source = ClusterSource(cluster)
         async with (
             SharedInformerFactory(source) as informers,
-            SharedInformerFactory(source) as others,
+            SharedInformerFactory(ClusterSource(cluster)) as others,  # another client
             SharedInformerFactory(ClusterSource(make_cluster())) as elsewhere,
         ):
             late = controller(others, second, "late", finalizer)

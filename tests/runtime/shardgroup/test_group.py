@@ -572,7 +572,7 @@ def test_an_election_that_uses_a_lease_of_the_group_is_named(
 
 @pytest.mark.parametrize("lease", ["web/shop", "web/shop.a", "web/shop.b"])
 def test_an_election_and_a_group_of_one_program_that_share_a_lease_are_refused(lease: str) -> None:
-    text = "an election and a shard group of this program use the Lease web/shop"
+    text = f"the election {lease} uses a Lease of the shard group web/shop"
 
     async def main() -> None:
         source, elsewhere = ClusterSource(Cluster()), ClusterSource(Cluster())
@@ -592,5 +592,19 @@ def test_an_election_and_a_group_of_one_program_that_share_a_lease_are_refused(l
                     await group.__aenter__()
             async with make_group(source):
                 pass
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize(
+    "lease", ["web/shop.example.com", "web/shops", "other/shop", "other/shop.a"]
+)
+def test_an_election_with_a_lease_of_its_own_runs_beside_a_group(lease: str) -> None:
+    async def main() -> None:
+        source = ClusterSource(Cluster())
+        group = ShardGroup(source, "shop", namespace="web", identity="a", shards=4)
+        async with group, LeaderElector(source.api(LEASES), lease, identity="one").leading():
+            await until(lambda: len(group.held) == 4)
+            assert group.health.error is None
 
     run_simulated(main)
