@@ -58,8 +58,8 @@ class LeaseReporter:
         self._hook_failures = FailureLog(log)
         self._failures: dict[str, _Failure] = {}
         """The last failure of each action that has not succeeded since, the newest last."""
-        self._warned_at: float | None = None
-        """The time of the first warning since all actions succeeded."""
+        self._failing_since: float | None = None
+        """The time of the first warning; ``None`` while nothing fails but Conflicts."""
 
     @property
     def error(self) -> Exception | None:
@@ -70,7 +70,7 @@ class LeaseReporter:
 
     def failed(self, action: str, error: Exception, retry_in: float | None = None) -> None:
         """Report a failure; ``action`` says in words what failed."""
-        now = self._clock.now
+        now = self._drop_ended()
         known = [each for each in self._failures.values() if type(each.error) is type(error)]
         reported_at = max((each.reported_at for each in known), default=float("-inf"))
         repeated = now - reported_at < REPEAT_INTERVAL
@@ -78,34 +78,36 @@ class LeaseReporter:
         self._failures.pop(action, None)
         self._failures[action] = _Failure(error, reported_at if repeated else now, ends_at)
         normal = isinstance(error, Conflict)
-        level = logging.INFO if normal else logging.WARNING
-        text = describe_error(error)
-        self._log.log(
-            logging.DEBUG if repeated else level, "%s: %s: %s", self._subject, action, text
-        )
+        level = logging.DEBUG if repeated else logging.INFO if normal else logging.WARNING
+        self._log.log(level, "%s: %s: %s", self._subject, action, describe_error(error))
         if normal:
             return
         self._metrics.failed(self._subject, "lease", type(error).__name__)
         if not repeated:
-            self._warned_at = now if self._warned_at is None else self._warned_at
-            self._call_hook(error, retry_in)
-
-    def _call_hook(self, error: Exception, retry_in: float | None) -> None:
-        cause = classify(error).name.lower() if isinstance(error, FetchError) else "other"
-        problem = Problem(
-            informer=self._subject, phase="lease", cause=cause, error=error, retry_in=retry_in
-        )
-        call_hook(self._on_error, self._hook_failures, problem)
+            self._failing_since = now if self._failing_since is None else self._failing_since
+            cause = classify(error).name.lower() if isinstance(error, FetchError) else "other"
+            problem = Problem(
+                informer=self._subject, phase="lease", cause=cause, error=error, retry_in=retry_in
+            )
+            call_hook(self._on_error, self._hook_failures, problem)
 
     def succeeded(self, *actions: str) -> None:
         """Record that these actions succeed again, or are not due any more."""
+        now, since = self._drop_ended(), self._failing_since
+        for action in actions:
+            self._failures.pop(action, None)
+        self._drop_ended()
+        if since is not None and self._failing_since is None:
+            self._log.info("%s: requests succeed again after %.0f s", self._subject, now - since)
+
+    def _drop_ended(self) -> float:
+        """Forget what isn't due any more, and return the time."""
         now = self._clock.now
-        for action, failure in tuple(self._failures.items()):
-            if action in actions or now >= failure.ends_at:
-                del self._failures[action]
-        if not self._failures and self._warned_at is not None:
-            seconds, self._warned_at = now - self._warned_at, None
-            self._log.info("%s: requests succeed again after %.0f s", self._subject, seconds)
+        for action in [key for key, each in self._failures.items() if now >= each.ends_at]:
+            del self._failures[action]
+        if all(isinstance(each.error, Conflict) for each in self._failures.values()):
+            self._failing_since = None
+        return now
 
     def __repr__(self) -> str:
         return f"<LeaseReporter of {self._subject} error={self.error!r}>"
