@@ -13,7 +13,7 @@ from aioinformer._runtime.reporting.error_hook import FailureLog, call_hook, che
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.problem import OnError, Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
-from aioinformer.errors import Conflict, FetchError
+from aioinformer.errors import Conflict, FetchError, UsageError
 
 REPEAT_INTERVAL = 20.0
 """Seconds between two warnings of a failure that lasts: the longest wait of an informer between two
@@ -23,8 +23,7 @@ LIFETIME = 60.0
 """Seconds after the next attempt was due for which a failure counts that isn't repeated: what was
 to be written may not be due any more."""
 
-MISUSE = "the Lease has another user"
-"""The action of a failure that no request raised."""
+_MISUSE = "the Lease has another user"
 
 
 class _Failure(Struct):
@@ -90,6 +89,17 @@ class LeaseReporter:
                 informer=self._subject, phase="lease", cause=cause, error=error, retry_in=retry_in
             )
             call_hook(self._on_error, self._hook_failures, problem)
+
+    def misused(self, found: str) -> None:
+        """Report that a Lease has two users. ``found`` says which; empty if that has ended."""
+        if not found:
+            self.succeeded(_MISUSE)
+            return
+        text = (
+            f"the Lease {found}. With one Lease for both, neither works: give the election or the "
+            "group another name, and delete the Lease"
+        )
+        self.failed(_MISUSE, UsageError(text))
 
     def succeeded(self, *actions: str) -> None:
         """Record that these actions succeed again, or are not due any more."""

@@ -1008,7 +1008,7 @@ def test_the_lease_of_a_shard_group_is_named(of: str, caplog: pytest.LogCaptureF
     run_simulated(main)
     assert (
         f"lease web/{name}: the Lease has another user: UsageError: the Lease web/{name} belongs "
-        "to the shard group shop: with one Lease for both, neither works. Give the election or the "
+        "to the shard group shop. With one Lease for both, neither works: give the election or the "
         "group another name, and delete the Lease"
     ) in caplog.messages
     assert problems
