@@ -71,22 +71,24 @@ class Tracer:
 
 def options(broken: str, error: type[BaseException]) -> dict[str, Any]:
     """Return the options of a factory one of whose functions raises ``error``."""
-    return {
-        "metrics": lambda: {"metrics": Broken(Metrics, error)},
-        "spans": lambda: {"tracing": Spans(error)},
-        "tracing": lambda: {"tracing": Tracer(error)},
-        "on_error": lambda: {"on_error": raising(error)},
-    }.get(broken, dict)()
+    made: dict[str, dict[str, Any]] = {
+        "metrics": {"metrics": Broken(Metrics, error)},
+        "spans": {"tracing": Spans(error)},
+        "tracing": {"tracing": Tracer(error)},
+        "on_error": {"on_error": raising(error)},
+    }
+    return made.get(broken, {})
 
 
 def request(broken: str, error: type[BaseException]) -> dict[str, Any]:
     """Return the arguments of an informer one of whose functions raises ``error``."""
-    return {
+    made: dict[str, dict[str, Any]] = {
         "transform": {"transform": raising(error)},
         "convert": {"convert": raising(error)},
         "index": {"indexers": {"broken": raising(error)}},
         "to_keys of a rejected object": {"transform": reject_labelled},
-    }.get(broken, {})
+    }
+    return made.get(broken, {})
 
 
 def reject_labelled(obj: KubeObject) -> KubeObject:

@@ -37,6 +37,11 @@ def ignore(_: object) -> None:
     return
 
 
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "1"},
+}
 WAITS: dict[str, Callable[[SharedInformer], Awaitable[object]]] = {
     "wait_synced": lambda pods: pods.wait_synced(),
     "wait_for": lambda pods: pods.wait_for(POD),
@@ -46,12 +51,6 @@ WAITS: dict[str, Callable[[SharedInformer], Awaitable[object]]] = {
     "merge": read_merged,
     "snapshot_and_events": read_snapshot,
     "the registration of a handler": lambda pods: pods.add_handler(ignore).wait_synced(),
-}
-
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "1"},
 }
 
 

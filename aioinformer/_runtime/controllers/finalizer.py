@@ -27,14 +27,12 @@ from aioinformer._core.controllers.finalizers import (
     next_step,
     removing_patch,
 )
-from aioinformer._core.controllers.queue_items import Priority
-from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
-from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.controllers.reconcile import Result
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.controllers.health import WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext, writes_of
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileFunction
-from aioinformer._runtime.controllers.triggers import Enqueue
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer._runtime.scopes.shard_gate import ShardGate
@@ -235,29 +233,6 @@ def _check_missing(obj: KubeObject, error: NotFound) -> None:
     """Raise ``error`` unless it names the object: a proxy without a route answers 404 as well."""
     if error.status.details.get("name") != obj.name:
         raise error
-
-
-class DeletionTrigger:
-    """A handler that requests the keys of objects that are being deleted.
-
-    A controller's ``filter=`` may exclude the event that begins a deletion, as ``changed("spec")``
-    does for built-in resources, and such an object would stay for ever.
-    """
-
-    def __init__(self, informer: str, enqueue: Enqueue, gate: ShardGate | None = None) -> None:
-        self._informer = informer
-        self._enqueue = enqueue
-        self._gate = gate
-
-    def __call__(self, event: Event[Any]) -> None:
-        """Request the key of an object that is being deleted."""
-        if event.obj.deletion_timestamp is None:
-            return
-        if self._gate is None or self._gate.is_trigger(event):
-            self._enqueue(event.key, Reason(cause_of(event), self._informer), Priority.NORMAL)
-
-    def __repr__(self) -> str:
-        return f"<DeletionTrigger of {self._informer}>"
 
 
 @dataclass(frozen=True, slots=True)

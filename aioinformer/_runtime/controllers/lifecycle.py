@@ -112,13 +112,8 @@ class ControllerRun:
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """The names of the informers whose cached objects the triggers have not all received."""
-        if self._registrations:
-            found = [
-                each for registered, each in self._registrations.items() if not registered.synced
-            ]
-        else:
-            found = [each.informer for each in self._sources if not each.informer.synced]
-        return tuple(dict.fromkeys(each.name for each in found))
+        waits = self._registrations.items() or [(each.informer,) * 2 for each in self._sources]
+        return tuple(dict.fromkeys(each.name for waited, each in waits if not waited.synced))
 
     # -- in and out ----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
+from typing_extensions import Unpack
 
 from aioinformer import (
     Added,
@@ -88,12 +89,11 @@ def make_status_cluster(*names: str) -> Cluster:
 def reconcile_once(
     action: Action,
     cluster: Cluster,
-    *,
-    name: str = "foos",
-    options: ControllerKeywords | None = None,
+    **options: Unpack[ControllerKeywords],
 ) -> object:
     """Return the result of ``action`` in the first run of the foo ``a``; raise what it raises."""
     results: asyncio.Future[object] | None = None
+    options.setdefault("name", "foos")
 
     async def main() -> object:
         nonlocal results
@@ -110,7 +110,7 @@ def reconcile_once(
                 except InformerError as error:
                     results.set_exception(error)
 
-            async with Controller(foos, reconcile, name=name, **(options or {})).owns(bars):
+            async with Controller(foos, reconcile, **options).owns(bars):
                 return await asyncio.wait_for(results, 30)
 
     return run_simulated(main)
@@ -782,7 +782,7 @@ def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
     async def action(setting: Setting) -> object:
         return await CHILD_WRITES[write](setting.ctx, **call)
 
-    reconcile_once(action, cluster, options=controller)
+    reconcile_once(action, cluster, **controller)
     (reference,) = cluster.get(BARS, "child")["metadata"]["ownerReferences"]
     assert (reference["controller"], reference.get("blockOwnerDeletion")) == (True, expected)
 
