@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from aioinformer._core.codec.status_decoder import one_line
@@ -59,17 +60,14 @@ class GroupMembership:
         self.member = member
         self.subscriptions = GroupSubscriptions(self._read_held, self.react)
         self.failure: BaseException | None = None
-        self._reporter = LeaseReporter(
-            f"group {name}", log, clock, metrics=metrics, on_error=on_error
-        )
+        report = partial(LeaseReporter, clock=clock, metrics=metrics, on_error=on_error)
+        self._reporter = report(f"group {name}", log)
         self.campaign = Campaign(
             member.election,
             leases,
             member.key,
             clock,
-            reporter=LeaseReporter(
-                f"lease {member.key}", lease_log, clock, metrics=metrics, on_error=on_error
-            ),
+            reporter=report(f"lease {member.key}", lease_log),
             find_misuse=self._find_holder,
             complete=lambda body: member.stamp(body, clock.now),
         )

@@ -14,9 +14,8 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from aioinformer import Fencing, LeaderElector, Metrics, Problem, ShardGroup
+from aioinformer import Fencing, LeaderElector, Metrics, Problem
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer.errors import (
     ConnectionFailed,
     Forbidden,
@@ -986,32 +985,6 @@ def test_a_request_that_the_server_always_rejects_is_reported_like_one_of_an_inf
     recovered = [each for each in caplog.messages if "succeed again" in each]
     assert len(recovered) == 1
     assert re.fullmatch(rf"{subject}: requests succeed again after \d\d s", recovered[0])
-
-
-@pytest.mark.parametrize("of", ["the group", "a member"])
-def test_the_lease_of_a_shard_group_is_named(of: str, caplog: pytest.LogCaptureFixture) -> None:
-    place, problems = ElectionSetup(), list[Problem]()
-    name = "shop" if of == "the group" else "shop.a"
-
-    async def main() -> None:
-        source = ClusterSource(place.cluster)
-        async with ShardGroup(source, "shop", namespace="web", identity="a", shards=4) as group:
-            await group.wait_member(timeout=60)
-            leases = GuardedWriter(source.api(LEASES), list)  # of an unknown cluster
-            elector = LeaderElector(leases, f"web/{name}", identity="one", on_error=problems.append)
-            candidate = asyncio.create_task(under(elector, wait_forever))
-            await asyncio.sleep(10)
-            assert isinstance(elector.health.error, UsageError)
-            candidate.cancel()
-            await asyncio.wait({candidate})
-
-    run_simulated(main)
-    assert (
-        f"lease web/{name}: the Lease has another user: UsageError: the Lease web/{name} belongs "
-        "to the shard group shop. With one Lease for both, neither works: give the election or the "
-        "group another name, and delete the Lease"
-    ) in caplog.messages
-    assert problems
 
 
 def test_a_candidate_that_has_lost_its_lease_does_not_name_itself_as_the_leader() -> None:
