@@ -56,7 +56,10 @@ class Spans:
         return self.broken
 
     def handler(self, informer: str, listener: str) -> Any:
-        return lambda _: self.broken
+        def begin(_: object) -> Any:
+            return self.broken
+
+        return begin
 
     def reconcile(self, controller: str) -> Any:
         return self.broken

@@ -748,10 +748,10 @@ def test_create_or_update_rejects_an_object_of_another_controller() -> None:
 
 # -- blockOwnerDeletion -------------------------------------------------------------------------
 
-CHILD_WRITES: Mapping[str, Callable[..., Awaitable[object]]] = {
-    "apply": lambda ctx, **options: ctx.apply(bar("child"), **options),
-    "create_or_update": lambda ctx, **options: ctx.create_or_update(
-        bar("child"), resize(1), **options
+CHILD_WRITES: Mapping[str, Callable[[ReconcileContext, bool | None], Awaitable[object]]] = {
+    "apply": lambda ctx, blocks: ctx.apply(bar("child"), block_owner_deletion=blocks),
+    "create_or_update": lambda ctx, blocks: ctx.create_or_update(
+        bar("child"), resize(1), block_owner_deletion=blocks
     ),
 }
 
@@ -761,10 +761,10 @@ CHILD_WRITES: Mapping[str, Callable[..., Awaitable[object]]] = {
 @pytest.mark.parametrize(
     ("controller", "call", "expected"),
     [
-        ({}, {}, True),
-        ({"block_owner_deletion": False}, {}, None),
-        ({}, {"block_owner_deletion": False}, None),
-        ({"block_owner_deletion": False}, {"block_owner_deletion": True}, True),
+        ({}, None, True),
+        ({"block_owner_deletion": False}, None, None),
+        ({}, False, None),
+        ({"block_owner_deletion": False}, True, True),
     ],
     ids=["the default", "the controller's", "the call's", "the call's before the controller's"],
 )
@@ -772,7 +772,7 @@ def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
     write: str,
     existing: bool,
     controller: ControllerKeywords,
-    call: dict[str, bool],
+    call: bool | None,
     expected: bool | None,
 ) -> None:
     cluster = make_cluster("a")
@@ -780,7 +780,7 @@ def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
         cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {}})
 
     async def action(setting: Setting) -> object:
-        return await CHILD_WRITES[write](setting.ctx, **call)
+        return await CHILD_WRITES[write](setting.ctx, call)
 
     reconcile_once(action, cluster, **controller)
     (reference,) = cluster.get(BARS, "child")["metadata"]["ownerReferences"]
@@ -802,7 +802,7 @@ async def test_the_error_of_an_owner_that_may_not_be_blocked_names_its_resource(
     errors: asyncio.Queue[BaseException] = asyncio.Queue()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-        await CHILD_WRITES[write](ctx)
+        await CHILD_WRITES[write](ctx, None)
 
     async with ApiServer(cluster) as server, Client(server.url) as client:
         for verb in ("create", "update", "patch"):

@@ -66,14 +66,14 @@ async def test_a_write_is_sent_unless_leadership_was_lost(write: str, lost: bool
         assert writer.resource.plural == "configmaps"
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda writer: writer.apply({**BODY, "data": {"x": "4"}}, field_manager="m", force=False),
-        lambda writer: writer.delete("a", uid="another"),
-        lambda writer: writer.delete("a", resource_version="99"),
-    ],
-)
+PRECONDITIONS: list[Callable[[GuardedWriter], Awaitable[object]]] = [
+    lambda writer: writer.apply({**BODY, "data": {"x": "4"}}, field_manager="m", force=False),
+    lambda writer: writer.delete("a", uid="another"),
+    lambda writer: writer.delete("a", resource_version="99"),
+]
+
+
+@pytest.mark.parametrize("write", PRECONDITIONS)
 async def test_the_preconditions_of_a_write_are_passed_on(
     write: Callable[[GuardedWriter], Awaitable[object]],
 ) -> None:
