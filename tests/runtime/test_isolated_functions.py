@@ -72,26 +72,21 @@ class Tracer:
         self.informer = self.handler = self.reconcile = raising(error)
 
 
-def options(broken: str, error: type[BaseException]) -> dict[str, Any]:
-    """Return the options of a factory one of whose functions raises ``error``."""
-    made: dict[str, dict[str, Any]] = {
+def options(broken: str, error: type[BaseException]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return options of a factory and of its informer, one of whose functions raises ``error``."""
+    of_factory: dict[str, dict[str, Any]] = {
         "metrics": {"metrics": Broken(Metrics, error)},
         "spans": {"tracing": Spans(error)},
         "tracing": {"tracing": Tracer(error)},
         "on_error": {"on_error": raising(error)},
     }
-    return made.get(broken, {})
-
-
-def request(broken: str, error: type[BaseException]) -> dict[str, Any]:
-    """Return the arguments of an informer one of whose functions raises ``error``."""
-    made: dict[str, dict[str, Any]] = {
+    of_informer: dict[str, dict[str, Any]] = {
         "transform": {"transform": raising(error)},
         "convert": {"convert": raising(error)},
         "index": {"indexers": {"broken": raising(error)}},
         "to_keys of a rejected object": {"transform": reject_labelled},
     }
-    return made.get(broken, {})
+    return of_factory.get(broken, {}), of_informer.get(broken, {})
 
 
 def reject_labelled(obj: KubeObject) -> KubeObject:
@@ -124,15 +119,15 @@ def test_a_function_that_raises_what_is_no_exception_stops_nothing_else(
 
     async def main() -> None:
         cluster = Cluster()
-        make = request(broken, error)
-        async with SharedInformerFactory(ClusterSource(cluster), **options(broken, error)) as each:
-            pods, nodes = each.informer("pods", **make), each.informer("nodes")
+        chosen, shape = options(broken, error)
+        async with SharedInformerFactory(ClusterSource(cluster), **chosen) as each:
+            pods, nodes = each.informer("pods", **shape), each.informer("nodes")
             nodes.add_handler(see)
             if broken == "handler":
                 pods.add_handler(raising(error))
             if broken == "filter":
                 pods.add_handler(see, filter=raising(error))
-            controller = Controller(nodes, reconcile, **options(broken, error))
+            controller = Controller(nodes, reconcile, **chosen)
             if "to_keys" in broken:
                 controller.watches(pods, raising(error))
             async with controller:
