@@ -59,8 +59,8 @@ class TriggerSource:
     on_rejected: Callable[[ObjectKey], None] | None = None
     """Called with the keys of objects whose newest version the informer rejects."""
     begin: Callable[[], Callable[[], None]] | None = None
-    """Called when the controller is entered, and raises if it can't run. Returns the function to
-    call when it starts no more runs."""
+    """Called when the controller is entered, and raises if it can't run yet. Returns the function
+    to call when it starts no more runs."""
 
     def register(self, name: str) -> Registration:
         """Register the trigger with the informer."""
@@ -132,6 +132,7 @@ class ControllerRun:
                 JSON that its informer doesn't keep.
         """
         self.check_new()
+        self._ends += [each.begin() for each in sources if each.begin is not None]
         self.loop = asyncio.get_running_loop()
         # A controller that is started inside a handler must not count as a part of that call.
         self._reconcile_runs.use_context(detached_context())
@@ -139,8 +140,6 @@ class ControllerRun:
         try:
             for source in sources:
                 source.informer.check_listener(source.event_filter)
-                if source.begin is not None:
-                    self._ends.append(source.begin())
             unstarted = await self._find_unstarted()
             if not unstarted:
                 await self._supervisor.enter(
