@@ -478,7 +478,8 @@ class Controller:
             await self._controller_run.leave(None)
         finally:
             await self._controller_run.wait_ended()
-            self._close_functions()
+            if self.state != "new":  # else it was refused, and may be run later
+                self._close_functions()
 
     def stop(self) -> None:
         """Start no more runs. ``run`` returns when the current runs have ended; the body of an
