@@ -51,8 +51,8 @@ async def start_limit(
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(None)
     text = (
-        f"the {what} was not started within {START_GRACE:g} s of this wait, which has no end "
-        f"without it: {how}"
+        f"the {what} was not started within {START_GRACE:g} s of this wait, which would "
+        f"never end: {how}"
     )
 
     def check(limit: asyncio.Timeout) -> None:
