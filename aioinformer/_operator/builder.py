@@ -55,17 +55,13 @@ class _Reference:
         self._given = str(given)
         self._informers = informers
         self._shards = shards
-        self._informer = self._find_informer(given)
+        self.known = self._find_informer(given)
+        """The informer; ``None`` while only the server knows the resource."""
 
     @property
     def name(self) -> str:
         """The name as the program has written it; the resource's own as soon as that is known."""
-        return self._given if self._informer is None else versioned_name(self._informer.resource)
-
-    @property
-    def known(self) -> bool:
-        """False while only the server knows the resource."""
-        return self._informer is not None
+        return self._given if self.known is None else versioned_name(self.known.resource)
 
     def _find_informer(self, given: WatchedResource) -> SharedInformer[Any] | None:
         """Return the informer, unless only the server knows the name."""
@@ -88,18 +84,18 @@ class _Reference:
 
     async def resolve(self, client: Discovers) -> None:
         """Ask the server for a name that isn't built in."""
-        if self._informer is None:
-            self._informer = self._make_informer(await client.resource(self._given))
+        if self.known is None:
+            self.known = self._make_informer(await client.resource(self._given))
 
     @property
     def informer(self) -> SharedInformer[Any]:
         """The informer; raises ``NotRunning`` before a custom resource's name is resolved."""
-        if self._informer is None:
+        if self.known is None:
             raise NotRunning(
                 f"the resource {self.name!r} is not built in, and the operator asks the server for "
                 "it when the operator starts; pass a Resource to use its informer before"
             )
-        return self._informer
+        return self.known
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +153,14 @@ class ControllerBuilder:
 
     def check_finalizer(self, others: Iterable[ControllerBuilder]) -> None:
         """Raise ``UsageError`` if one of the others has the same finalizer for the same objects."""
-        if (use := self._finalizer_use) is not None:
-            uses = (each._finalizer_use for each in others)
-            use.check(each for each in uses if each is not None)
+        for use in self._finalizer_uses:
+            use.check(used for each in others for used in each._finalizer_uses)
 
     @property
-    def _finalizer_use(self) -> FinalizerUse | None:
-        """``None`` without a finalizer, and while only the server knows the resource."""
-        finalizer = self._keywords.get("finalizer")
-        if finalizer is None or not self._reference.known:
-            return None
-        return FinalizerUse(self.name, finalizer, self.informer)
+    def _finalizer_uses(self) -> list[FinalizerUse]:
+        """Empty without a finalizer, and while only the server knows the resource."""
+        finalizer, informer = self._keywords.get("finalizer"), self._reference.known
+        return [FinalizerUse(self.name, finalizer, informer)] if finalizer and informer else []
 
     def owns(
         self,

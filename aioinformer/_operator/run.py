@@ -241,13 +241,6 @@ def _check_election(builders: Sequence[ControllerBuilder], options: OperatorOpti
             f"shards= for {whole[0]} too, or leader_election= for the operator, which runs the "
             "controllers without shards= on one replica"
         )
-    for group in dict.fromkeys(each.shards for each in builders if each.shards is not None):
-        if options.leader_election is not None and group.uses_lease(options.leader_election):
-            raise UsageError(
-                f"leader_election={options.leader_election!r} is a Lease of the shard group "
-                f"{group.name}: with one Lease for both, neither works. Give one of them another "
-                "name"
-            )
     if divided and not whole and options.leader_election is not None:
         raise UsageError(
             f"all controllers of {options.name} have shards= and run on each replica, so that "

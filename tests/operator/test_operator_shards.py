@@ -380,9 +380,26 @@ def test_an_operator_does_not_leave_a_group_that_the_program_has_entered() -> No
     run_simulated(main)
 
 
-@pytest.mark.parametrize("lease", ["web/foos", "web/foos.one", "web/foos.two"])
-async def test_an_election_on_a_lease_of_a_group_of_the_operator_is_refused(lease: str) -> None:
-    one = ShardedReplica(make_cluster(), "one", leader_election=lease)
-    one.operator.controller(BARS, succeed)
-    with pytest.raises(UsageError, match=f"'{lease}' is a Lease of the shard group foos"):
-        await one.operator.run()
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_election_on_a_lease_of_a_group_of_the_operator_is_refused_in_one_cluster(
+    elsewhere: bool,
+) -> None:
+    lease = "web/foos.one"
+
+    async def main() -> None:
+        one = ShardedReplica(make_cluster(), "one", leader_election=lease)
+        operator, group = one.operator, one.group
+        if elsewhere:
+            source = ClusterSource(make_cluster())
+            operator = Operator(source, name="it", identity="one", leader_election=lease)
+            operator.controller(FOOS, succeed, shards=group)
+        operator.controller(BARS, succeed)
+        if elsewhere:
+            async with running(operator):
+                await wait_until(lambda: operator.is_leader and len(group.held) == SHARDS)
+        else:
+            text = f"the election {lease} uses a Lease of the shard group web/foos"
+            with pytest.raises(UsageError, match=text):
+                await operator.run()
+
+    run_simulated(main)

@@ -166,7 +166,7 @@ class Election:
         self._uncertain_writes: list[_LeaseWrite] = []
         """Writes on the version read last that may have taken effect, or may still do."""
         self._next_action_at = -NEVER
-        self._write_next = False
+        self.writes_next = False
         """True if the next action is a write, False if it is a read."""
         self._reread_after_failure = False
         self._release_deadline = NEVER
@@ -177,11 +177,6 @@ class Election:
     def leads(self, now: float) -> bool:
         """Return True if this candidate leads at this moment."""
         return self.phase == "leading" and now < self.leads_until
-
-    @property
-    def writes_next(self) -> bool:
-        """True if the next action is a write, False if it is a read."""
-        return self._write_next
 
     def due_in(self, now: float) -> float:
         """Return the seconds to the next action."""
@@ -239,7 +234,7 @@ class Election:
     def seek(self, now: float) -> None:
         """Start to run for a term. Everything that ran in the previous term must have ended."""
         self.phase, self._term, self._next_action_at = "seeking", self._term + 1, now
-        self._write_next = self._reread_after_failure = self.released = False
+        self.writes_next = self._reread_after_failure = self.released = False
         self.lost_reason, self.leads_until = "", -NEVER
 
     def release(self, now: float) -> None:
@@ -268,7 +263,7 @@ class Election:
         """Make a leader's next renewal due now, since its Lease is to state something new, unless a
         request has failed.
         """
-        if self.phase == "leading" and self._write_next:
+        if self.phase == "leading" and self.writes_next:
             self._next_action_at = min(self._next_action_at, now)
 
     def check_deadline(self, now: float) -> None:
@@ -291,7 +286,7 @@ class Election:
             return SleepUntil(min(self._next_action_at, self._phase_deadline()))
         return (
             self._build_write(now, leases.format_micro_time(wall))
-            if self._write_next
+            if self.writes_next
             else ReadLease()
         )
 
@@ -325,7 +320,7 @@ class Election:
         the seconds that the server asked to wait.
         """
         # After a failed write the Lease is read at once, since the write may have taken effect.
-        if self._write_next and not self._reread_after_failure and not minimum:
+        if self.writes_next and not self._reread_after_failure and not minimum:
             self._reread_after_failure = True
             self._schedule(now, write=False)
             return
@@ -431,7 +426,7 @@ class Election:
     # -- waiting -------------------------------------------------------------------------------
 
     def _schedule(self, until: float, *, write: bool) -> None:
-        self._next_action_at, self._write_next = until, write
+        self._next_action_at, self.writes_next = until, write
 
     def _retry_delay(self, now: float, jitter: float, minimum: float) -> float:
         """Return the seconds to the next attempt: of a leader exact, with time for one more."""

@@ -20,15 +20,11 @@ from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import EventView
 from aioinformer._core.selectors.event_filter import Filter, check_filter
-from aioinformer._runtime.controllers.finalizer import (
-    DeletionTrigger,
-    FinalizerUse,
-    finalized,
-)
+from aioinformer._runtime.controllers.finalizer import FinalizerUse, finalized
 from aioinformer._runtime.controllers.health import (
     ControllerHealth,
     ControllerState,
@@ -50,7 +46,6 @@ from aioinformer._runtime.controllers.reconcile_runs import (
 )
 from aioinformer._runtime.controllers.run_writes import WriteTarget
 from aioinformer._runtime.controllers.triggers import (
-    DeletionHandler,
     ObjectTrigger,
     ToKeys,
     Trigger,
@@ -251,11 +246,8 @@ class Controller:
     def _add_own_triggers(self, options: ControllerOptions) -> None:
         """Reconcile an object when the object itself changes."""
         informer, enqueue = self.informer, self._workers.enqueue
-        use = (
-            None
-            if options.finalizer is None
-            else FinalizerUse(self.name, options.finalizer, informer)
-        )
+        name = options.finalizer
+        use = None if name is None else FinalizerUse(self.name, name, informer)
         own = InternalHandler(ObjectTrigger(informer.name, enqueue, self._gate))
         self._add_source(
             TriggerSource(
@@ -269,11 +261,16 @@ class Controller:
             )
         )
         if options.finalizer is not None and options.filter is not None:
-            deletions = InternalHandler(DeletionTrigger(informer.name, enqueue, self._gate))
-            self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
+            deletions = ObjectTrigger(informer.name, enqueue, self._gate, deletions=True)
+            handler = InternalHandler(deletions)
+            self._add_source(TriggerSource(informer, handler, resync=0.0, coalesce=True))
         if options.filter is not None:  # an object that the filter excludes is deleted without run
-            forget = InternalHandler(DeletionHandler(self._workers.forget_absent))
+            forget = InternalHandler(self._forget_deleted)
             self._sources.append(TriggerSource(informer, forget, resync=0.0, coalesce=True))
+
+    def _forget_deleted(self, event: Event[Any]) -> None:
+        if isinstance(event, Deleted):
+            self._workers.forget_absent(event.key)
 
     # -- triggers ------------------------------------------------------------------------------
 
@@ -430,26 +427,26 @@ class Controller:
             NotRunning: the controller ended before.
             UsageError: neither the controller nor its informer was started.
         """
-        run, tolerate = self._controller_run, self._tolerate_late_start
-        how = "use it with 'async with', or await run()"
+        run = self._controller_run
         started = start_limit(
-            lambda: run.loop is not None, f"controller {self.name}", how, tolerate=tolerate
+            lambda: run.loop is not None,
+            f"controller {self.name}",
+            "use it with 'async with', or await run()",
+            tolerate=self._tolerate_late_start,
         )
         async with sync_timeout(timeout, self._describe_unsynced), started:
-            await self._controller_run.synced.wait()
+            await run.synced.wait()
         if self._workers.halted:
-            raise NotRunning(
-                f"the controller {self.name} has ended"
-            ) from self._controller_run.error
+            raise NotRunning(f"the controller {self.name} has ended") from run.error
 
     def _tolerate_late_start(self, problem: str) -> bool:
         """Warn that the controller was not started. A standby starts it once it leads, and has
         started its informers before.
         """
-        waiting = self.informer.health.state != "new"
-        if waiting:
-            log.warning("%s", problem)
-        return waiting
+        if self.informer.health.state == "new":
+            return False
+        log.warning("%s", problem)
+        return True
 
     def _describe_unsynced(self) -> dict[str, str]:
         informers = [each.informer for each in self._sources]
@@ -481,7 +478,8 @@ class Controller:
             await self._controller_run.leave(None)
         finally:
             await self._controller_run.wait_ended()
-            self._close_functions()
+            if self.state != "new":  # else it was refused, and may be run later
+                self._close_functions()
 
     def stop(self) -> None:
         """Start no more runs. ``run`` returns when the current runs have ended; the body of an

@@ -27,22 +27,16 @@ from aioinformer._core.controllers.finalizers import (
     next_step,
     removing_patch,
 )
-from aioinformer._core.controllers.queue_items import Priority
-from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
-from aioinformer._core.objects.kube_object import (
-    Event,
-    KubeObject,
-    ObjectKey,
-)
+from aioinformer._core.controllers.reconcile import Result
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.controllers.health import WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext, writes_of
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileFunction
-from aioinformer._runtime.controllers.triggers import Enqueue
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
 from aioinformer._runtime.scopes.shard_gate import ShardGate
-from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.resource_writer import ResourceWriter, origin_of
 from aioinformer.errors import (
     CleanupFailed,
     Conflict,
@@ -241,29 +235,6 @@ def _check_missing(obj: KubeObject, error: NotFound) -> None:
         raise error
 
 
-class DeletionTrigger:
-    """A handler that requests the keys of objects that are being deleted.
-
-    A controller's ``filter=`` may exclude the event that begins a deletion, as ``changed("spec")``
-    does for built-in resources, and such an object would stay for ever.
-    """
-
-    def __init__(self, informer: str, enqueue: Enqueue, gate: ShardGate | None = None) -> None:
-        self._informer = informer
-        self._enqueue = enqueue
-        self._gate = gate
-
-    def __call__(self, event: Event[Any]) -> None:
-        """Request the key of an object that is being deleted."""
-        if event.obj.deletion_timestamp is None:
-            return
-        if self._gate is None or self._gate.is_trigger(event):
-            self._enqueue(event.key, Reason(cause_of(event), self._informer), Priority.NORMAL)
-
-    def __repr__(self) -> str:
-        return f"<DeletionTrigger of {self._informer}>"
-
-
 @dataclass(frozen=True, slots=True)
 class _FinalizerGuard:
     """Keeps the objects of a controller with a finalizer in the cache, or names them."""
@@ -285,11 +256,14 @@ class _FinalizerGuard:
 
     def dropped(self, obj: KubeObject) -> None:
         """Log that an object with the finalizer isn't cached, once."""
+        if obj.uid in self.named or len(self.named) >= MAX_NAMED:
+            return
         try:
-            waits = obj.uid not in self.named and self.finalizer in finalizers_of(obj)
+            # Few of the objects contain the name: the others are not decoded.
+            waits = self.finalizer.encode() in obj.raw and self.finalizer in finalizers_of(obj)
         except (ObjectDecodeError, KeyError, TypeError):
             return  # the server's object has no readable finalizers
-        if waits and len(self.named) < MAX_NAMED:
+        if waits:
             self.named.add(obj.uid)
             log.warning(
                 "controller %s: transform= drops %s, which has the finalizer %s. While it is not "
@@ -340,18 +314,13 @@ def _may_share(one: SharedInformer[Any], other: SharedInformer[Any]) -> bool:
     """Return True if an object may be in both caches."""
     if one is other:
         return True
-    mine, its = one.resource, other.resource
-    if one.client is None or one.client is not other.client:
+    mine, its, cluster = one.resource, other.resource, origin_of(one.client)
+    if cluster is None or cluster != origin_of(other.client):
         return False
     if (mine.group, mine.plural) != (its.group, its.plural):
         return False
-    namespaces, *chosen = one.selection
-    its_namespaces, *its_chosen = other.selection
-    if (
-        namespaces is not None
-        and its_namespaces is not None
-        and namespaces.isdisjoint(its_namespaces)
-    ):
+    (namespaces, *chosen), (its_namespaces, *its_chosen) = one.selection, other.selection
+    if namespaces is not None and its_namespaces is not None and not namespaces & its_namespaces:
         return False
     # Two different field selectors or shards count as disjoint.
     return all(not a or not b or a == b for a, b in zip(chosen, its_chosen, strict=True))

@@ -59,8 +59,8 @@ class TriggerSource:
     on_rejected: Callable[[ObjectKey], None] | None = None
     """Called with the keys of objects whose newest version the informer rejects."""
     begin: Callable[[], Callable[[], None]] | None = None
-    """Called when the controller is entered, and raises if it can't run. Returns the function to
-    call when it starts no more runs."""
+    """Called when the controller is entered, and raises if it can't run yet. Returns the function
+    to call when it starts no more runs."""
 
     def register(self, name: str) -> Registration:
         """Register the trigger with the informer."""
@@ -113,13 +113,8 @@ class ControllerRun:
     @property
     def waiting_for(self) -> tuple[str, ...]:
         """The names of the informers whose cached objects the triggers have not all received."""
-        if self._registrations:
-            found = [
-                each for registered, each in self._registrations.items() if not registered.synced
-            ]
-        else:
-            found = [each.informer for each in self._sources if not each.informer.synced]
-        return tuple(dict.fromkeys(each.name for each in found))
+        waits = self._registrations.items() or [(each.informer,) * 2 for each in self._sources]
+        return tuple(dict.fromkeys(each.name for waited, each in waits if not waited.synced))
 
     # -- in and out ----------------------------------------------------------------------------
 
@@ -138,6 +133,7 @@ class ControllerRun:
                 JSON that its informer doesn't keep.
         """
         self.check_new()
+        self._ends += [each.begin() for each in sources if each.begin is not None]
         self.loop = asyncio.get_running_loop()
         self._entered_at = self.loop.time()
         # A controller that is started inside a handler must not count as a part of that call.
@@ -146,8 +142,6 @@ class ControllerRun:
         try:
             for source in sources:
                 source.informer.check_listener(source.event_filter)
-                if source.begin is not None:
-                    self._ends.append(source.begin())
             unstarted = await self._find_unstarted()
             if not unstarted:
                 await self._supervisor.enter(

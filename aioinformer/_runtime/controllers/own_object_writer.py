@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import Patch, Propagation
-from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.resource_writer import WrappedWriter
 from aioinformer.errors import Conflict, Forbidden, Status, server_error
 
 ATTEMPTS = 5
@@ -44,39 +44,22 @@ def other_object(resource: Resource, key: ObjectKey) -> Exception:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnObjectWriter:
+class OwnObjectWriter(WrappedWriter):
     """A ``ResourceWriter`` of the resource of a run's object."""
 
-    writer: ResourceWriter
     run: OwnObject
     namespace: str = ""
     """The namespace of keys without one; empty if each key names its own."""
 
-    @property
-    def resource(self) -> Resource:
-        """See ``ResourceWriter``."""
-        return self.writer.resource
-
-    async def get(self, key: ObjectKey | str) -> KubeObject:
-        """See ``ResourceWriter``."""
-        return await self.writer.get(key)
-
-    async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        """See ``ResourceWriter``."""
-        return await self.writer.create(obj)
-
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        """See ``ResourceWriter``."""
         return await self.writer.update(self._with_uid(obj, _key_of(obj)), subresource=subresource)
 
     async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        """See ``ResourceWriter``."""
         return await self.writer.update_status(self._with_uid(obj, _key_of(obj)))
 
     async def patch(
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
-        """See ``ResourceWriter``."""
         own = self._own(key)
         if own is None or not isinstance(patch, Mapping):
             guarded = patch if own is None else _with_test(own.uid, patch)
@@ -95,7 +78,6 @@ class OwnObjectWriter:
         force: bool = True,
         subresource: str = "",
     ) -> KubeObject:
-        """See ``ResourceWriter``."""
 
         def send(body: Mapping[str, Any]) -> Awaitable[KubeObject]:
             return self.writer.apply(
@@ -116,7 +98,6 @@ class OwnObjectWriter:
         propagation: Propagation | None = None,
         grace_period: int | None = None,
     ) -> KubeObject | None:
-        """See ``ResourceWriter``."""
         own = self._own(key)
         return await self.writer.delete(
             key,

@@ -28,7 +28,7 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.writing.resource_writer import NamesOrigin, WriterSource
+from aioinformer._runtime.writing.resource_writer import WriterSource, origin_of
 from aioinformer.errors import CacheWaitTimeout, NotComparable, UsageError
 
 log = logging.getLogger("aioinformer.controller")
@@ -112,10 +112,6 @@ class _OwnWrite:
 
 def _is_healthy(informer: SharedInformer[Any]) -> bool:
     return informer.health.state == "watching"
-
-
-def _origin(client: object) -> object:
-    return client.origin if isinstance(client, NamesOrigin) else None
 
 
 class OwnWrites:
@@ -238,8 +234,8 @@ class OwnWrites:
         """Return False for an informer of another cluster than that of the controller's client and
         of its first informer. Two servers of which nothing is known count as one cluster.
         """
-        origin = _origin(informer.client)
-        near = {_origin(self._informers[0].client), _origin(self._client)} - {None}
+        origin = origin_of(informer.client)
+        near = {origin_of(self._informers[0].client), origin_of(self._client)} - {None}
         return origin is None or not near or origin in near
 
     # -- waiting -------------------------------------------------------------------------------

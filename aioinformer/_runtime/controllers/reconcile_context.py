@@ -243,7 +243,8 @@ class ReconcileContext:
             await ctx.apply(head | {"data": {"replicas": "3"}})
         """
         adopt = self._run_writes.adoption(block_owner_deletion) if owned else None
-        return await self._run_writes.apply(child, adopt, resource=resource, force=force)
+        with self._run_writes.names_owner():
+            return await self._run_writes.apply(child, adopt, resource=resource, force=force)
 
     async def create_or_update(
         self,
@@ -284,7 +285,8 @@ class ReconcileContext:
             assert done == "created"  # or "updated", or "unchanged"
         """
         adopt = self._run_writes.adoption(block_owner_deletion) if owned else None
-        return await self._run_writes.create_or_update(obj, mutate, adopt, resource=resource)
+        with self._run_writes.names_owner():
+            return await self._run_writes.create_or_update(obj, mutate, adopt, resource=resource)
 
     async def prune(
         self,

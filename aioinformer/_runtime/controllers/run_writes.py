@@ -338,8 +338,7 @@ class RunWrites:
         children = own_writes.children_of(writer.resource) if adopt else None
         digest = hash_body(body, field_manager=manager, force=force) if children else None
         if children is None or digest is None:
-            with self._names_owner():
-                return await writer.apply(body, field_manager=manager, force=force)
+            return await writer.apply(body, field_manager=manager, force=force)
         cached = children.stored(_key_of(body))
         applied, rewinds = own_writes.applied, children.health.rewinds
         if (
@@ -348,8 +347,7 @@ class RunWrites:
             and applied.is_current(self._key, writer.resource, cached, digest, rewinds)
         ):
             return cached
-        with self._names_owner():
-            written = await writer.apply(body, field_manager=manager, force=force)
+        written = await writer.apply(body, field_manager=manager, force=force)
         applied.record(self._key, writer.resource, written, digest, rewinds)
         return written
 
@@ -370,18 +368,15 @@ class RunWrites:
         except NotFound:
             found = None
         if found is None:
-            body = _mutated(deepcopy(body), mutate, key)
-            with self._names_owner():
-                return "created", await writer.create(body)
+            return "created", await writer.create(_mutated(deepcopy(body), mutate, key))
         current = found.to_dict()
         wanted = _mutated(deepcopy(adopt(current) if adopt else current), mutate, key)
         if is_same_json(current, wanted):
             return "unchanged", found
-        with self._names_owner():
-            return "updated", await writer.update(wanted)
+        return "updated", await writer.update(wanted)
 
     @contextmanager
-    def _names_owner(self) -> Generator[None]:
+    def names_owner(self) -> Generator[None]:
         """Name the owners' resource in the advice of an error, which the client doesn't know."""
         try:
             yield
@@ -390,9 +385,8 @@ class RunWrites:
             advice = error.advice.replace(OWNER_FINALIZERS, f"{resource}/finalizers")
             if advice == error.advice:
                 raise
-            raise server_error(
-                error.status, phase=error.phase, target=error.target, advice=advice
-            ) from None
+            phase, target = error.phase, error.target
+            raise server_error(error.status, phase=phase, target=target, advice=advice) from None
 
     async def prune(
         self,

@@ -16,7 +16,6 @@ from aioinformer._core.callables import check_signature, is_async
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
 from aioinformer._core.objects.kube_object import (
-    Deleted,
     Event,
     KubeObject,
     ObjectKey,
@@ -111,38 +110,37 @@ def _reason_for(event: Event[Any], informer: str) -> tuple[Reason, Priority]:
 
 
 class ObjectTrigger:
-    """A handler that requests the key of each event's object."""
+    """A handler that requests the key of each event's object.
 
-    def __init__(self, informer: str, enqueue: Enqueue, gate: ShardGate | None = None) -> None:
+    With ``deletions``, only those of objects that are being deleted: a controller's ``filter=`` may
+    exclude the event that begins a deletion, as ``changed("spec")`` does for built-in resources,
+    and an object with a finalizer would stay for ever.
+    """
+
+    def __init__(
+        self,
+        informer: str,
+        enqueue: Enqueue,
+        gate: ShardGate | None = None,
+        *,
+        deletions: bool = False,
+    ) -> None:
         """Make a trigger. ``gate`` knows which deletions are moves of a shard."""
         self._informer = informer
         self._enqueue = enqueue
         self._gate = gate
+        self._deletions = deletions
 
     def __call__(self, event: Event[Any]) -> None:
         """Request the key of an event."""
-        if self._gate is not None and not self._gate.is_trigger(event):
+        if self._deletions and event.obj.deletion_timestamp is None:
             return
-        self._enqueue(event.key, *_reason_for(event, self._informer))
+        if self._gate is None or self._gate.is_trigger(event):
+            reason, priority = _reason_for(event, self._informer)
+            self._enqueue(event.key, reason, Priority.NORMAL if self._deletions else priority)
 
     def __repr__(self) -> str:
         return f"<ObjectTrigger of {self._informer}>"
-
-
-class DeletionHandler:
-    """A handler of deletions alone, which requests no run."""
-
-    def __init__(self, on_deletion: Callable[[ObjectKey], None]) -> None:
-        """Call ``on_deletion`` with the key of each object that leaves the cache."""
-        self._on_deletion = on_deletion
-
-    def __call__(self, event: Event[Any]) -> None:
-        """Pass the key of a deletion."""
-        if isinstance(event, Deleted):
-            self._on_deletion(event.key)
-
-    def __repr__(self) -> str:
-        return f"<DeletionHandler of {self._on_deletion!r}>"
 
 
 class Trigger(Generic[T]):

@@ -382,10 +382,13 @@ class MergedStream(Generic[T_co]):
             stream.wake(waiter)
         if waiter.done():  # a stream has skipped many events: yield to the loop
             await asyncio.sleep(0)
+        limits = [limit for each in self._open if (limit := each.start_limit()) is not None]
+        if not limits:
+            await waiter
+            return
         async with AsyncExitStack() as stack:
-            for stream in self._open:
-                if (limit := stream.start_limit()) is not None:
-                    await stack.enter_async_context(limit)
+            for limit in limits:
+                await stack.enter_async_context(limit)
             await waiter
 
     def __repr__(self) -> str:

@@ -327,8 +327,7 @@ class SharedInformer(Generic[T]):
         """Let ``guard`` check what an object may leave, now and before each namespace is added, and
         receive what ``transform=`` drops. A guard that is equal to an earlier one is not added.
         """
-        guard.check(self._pipeline.departure)
-        self._pipeline.guards.setdefault(guard)
+        self._pipeline.add_guard(guard)
 
     @property
     def selection(self) -> tuple[frozenset[str] | None, frozenset[tuple[str, str]], object]:

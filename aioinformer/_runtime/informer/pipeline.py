@@ -94,8 +94,8 @@ class InformerPipeline(Generic[T]):
         """Make and connect the parts. ``SharedInformer`` documents the arguments."""
         self.name = reporter.informer
         self._source = source
-        self.guards: dict[DepartureGuard, None] = {}
-        self._converter = shape.converter(partial(_report_dropped, self.guards))
+        self._guards: dict[DepartureGuard, None] = {}
+        self._converter = shape.converter(partial(_report_dropped, self._guards))
         self.keeps_bodies = shape.is_whole
         """True if objects are cached as the server sent them."""
         self._managed_fields = managed_fields
@@ -291,13 +291,13 @@ class InformerPipeline(Generic[T]):
         chosen: Mapping[str, str] = source.selectors if isinstance(source, NamesSelectors) else {}
         return ((chosen.get("labelSelector", ""), chosen.get("fieldSelector", "")),)
 
-    @property
-    def departure(self) -> str:
-        """The selection that an object may leave without being deleted; empty if there is none."""
-        source = self._source
+    def add_guard(self, guard: DepartureGuard) -> None:
+        """See ``SharedInformer``."""
+        source, departure = self._source, _departure(self._selectors)
         if isinstance(source, ScopedSource) and source.followed is not None:
-            return f"the namespaces that match {source.followed.predicate!r}"
-        return _departure(self._selectors)
+            departure = f"the namespaces that match {source.followed.predicate!r}"
+        guard.check(departure)
+        self._guards.setdefault(guard)
 
     @property
     def selection(self) -> tuple[frozenset[str] | None, frozenset[tuple[str, str]], object]:
@@ -317,7 +317,7 @@ class InformerPipeline(Generic[T]):
 
         scopes = self.changeable_scopes()
         chosen = check_scope(Scope() if scope is None else scope)
-        for guard in self.guards:
+        for guard in self._guards:
             guard.check(_departure([(chosen.label_selector, chosen.field_selector)]))
         scopes.add(check_namespace(namespace), chosen)
 

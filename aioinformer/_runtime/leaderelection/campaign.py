@@ -12,7 +12,7 @@ import datetime as dt
 import logging
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from aioinformer._core.leaderelection.election import (
     CreateLease,
@@ -25,7 +25,8 @@ from aioinformer._core.leaderelection.election import (
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.leaderelection.reports import MISUSE, LeaseReporter
+from aioinformer._runtime.leaderelection.reports import LeaseReporter
+from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import (
     FetchError,
     NotFound,
@@ -33,7 +34,6 @@ from aioinformer.errors import (
     ProtocolError,
     RequestTimedOut,
     ServerError,
-    UsageError,
 )
 
 log = logging.getLogger("aioinformer.election")
@@ -42,41 +42,27 @@ _Action: TypeAlias = ReadLease | CreateLease | UpdateLease
 _ACTIONS: tuple[type[_Action], ...] = (ReadLease, CreateLease, UpdateLease)
 
 
-class LeaseStorage(Protocol):
-    """The requests of a campaign: those of a ``ResourceWriter`` of Leases."""
-
-    async def get(self, key: ObjectKey | str) -> KubeObject:
-        """Return the Lease."""
-        ...
-
-    async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Create the Lease."""
-        ...
-
-    async def update(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Replace the Lease unless it was changed since."""
-        ...
-
-
 class Campaign:
     """The requests of one candidate."""
 
     def __init__(
         self,
         election: Election,
-        leases: LeaseStorage,
+        leases: ResourceWriter,
         key: ObjectKey,
         clock: SuspendAwareClock,
         *,
         reporter: LeaseReporter | None = None,
         find_misuse: Callable[[Mapping[str, Any]], str] = lambda _: "",
+        complete: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda body: body,
     ) -> None:
-        """Prepare the requests. ``find_misuse`` says in words why a Lease that was read is not for
-        this campaign; empty if it is.
+        """Prepare the requests. ``find_misuse`` returns which other user a Lease has, for
+        ``misused``. ``complete`` returns the body of a Lease to send at once.
         """
         self.election = election
         self._reporter = reporter or LeaseReporter(f"lease {key}", log, clock)
         self._find_misuse = find_misuse
+        self._complete = complete
         self._leases = leases
         self._key = key
         self._clock = clock
@@ -142,9 +128,9 @@ class Campaign:
             case ReadLease():
                 return await self._leases.get(str(self._key))
             case CreateLease(body):
-                return await self._leases.create(body)
+                return await self._leases.create(self._complete(body))
             case UpdateLease(body):
-                return await self._leases.update(body)
+                return await self._leases.update(self._complete(body))
 
     def _succeed(self, action: _Action, lease: dict[str, Any] | None) -> None:
         if lease is None or isinstance(action, ReadLease):
@@ -153,12 +139,8 @@ class Campaign:
             self.election.record_write(lease, self._clock.now, random.random())
         # After a read, a write that has failed may be due again.
         due = isinstance(action, ReadLease) and self.election.writes_next
-        done = [_text_of(each) for each in ((ReadLease,) if due else _ACTIONS)]
-        if misuse := "" if lease is None else self._find_misuse(lease):
-            self._reporter.failed(MISUSE, UsageError(misuse))
-        else:
-            done.append(MISUSE)
-        self._reporter.succeeded(*done)
+        self._reporter.misused("" if lease is None else self._find_misuse(lease))
+        self._reporter.succeeded(*map(_text_of, (ReadLease,) if due else _ACTIONS))
 
     def _fail(self, action: _Action, error: FetchError) -> None:
         minimum = (error.status.retry_after or 0.0) if isinstance(error, ServerError) else 0.0

@@ -29,9 +29,7 @@ def suspended_seconds() -> float:
     if _BOOT_CLOCK is None:
         return 0.0
     boot = time.clock_gettime(_BOOT_CLOCK)
-    return (
-        boot - time.monotonic()
-    )  # in this order, so that time between the reads only lowers the difference
+    return boot - time.monotonic()  # read last: time between the reads lowers the difference
 
 
 class LoopTime:

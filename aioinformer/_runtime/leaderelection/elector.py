@@ -265,14 +265,8 @@ class LeaderElector:
 
 
 def _find_misuse(key: ObjectKey, lease: Mapping[str, Any]) -> str:
-    """Return the text of an error if the Lease is that of a shard group."""
     group = group_of_lease(lease)
-    if not group:
-        return ""
-    return (
-        f"the Lease {key} belongs to the shard group {group}: with one Lease for both, neither "
-        "works. Give the election or the group another name, and delete the Lease"
-    )
+    return f"{key} belongs to the shard group {group}" if group else ""
 
 
 def _is_running_loop(loop: asyncio.AbstractEventLoop) -> bool:

@@ -7,87 +7,22 @@ later: by the number of the term (``Fencing``), or by the resourceVersion in an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.writing.write_requests import Patch, Propagation
-from aioinformer._runtime.writing.resource_writer import NamesOrigin, ResourceWriter, WriterSource
+from aioinformer._runtime.writing.resource_writer import WrappedWriter, WriterSource, origin_of
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedWriter:
+class GuardedWriter(WrappedWriter):
     """A ``ResourceWriter`` that calls ``check`` before each write; reads are not checked."""
 
-    writer: ResourceWriter
     check: Callable[[], object]
     """Raises if no write is allowed."""
 
-    @property
-    def resource(self) -> Resource:
-        """See ``ResourceWriter``."""
-        return self.writer.resource
-
-    async def get(self, key: ObjectKey | str) -> KubeObject:
-        """See ``ResourceWriter``."""
-        return await self.writer.get(key)
-
-    async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        """See ``ResourceWriter``."""
+    def _begin(self) -> None:
         self.check()
-        return await self.writer.create(obj)
-
-    async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        """See ``ResourceWriter``."""
-        self.check()
-        return await self.writer.update(obj, subresource=subresource)
-
-    async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        """See ``ResourceWriter``."""
-        self.check()
-        return await self.writer.update_status(obj)
-
-    async def patch(
-        self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
-    ) -> KubeObject:
-        """See ``ResourceWriter``."""
-        self.check()
-        return await self.writer.patch(key, patch, subresource=subresource)
-
-    async def apply(
-        self,
-        obj: Mapping[str, Any],
-        *,
-        field_manager: str = "",
-        force: bool = True,
-        subresource: str = "",
-    ) -> KubeObject:
-        """See ``ResourceWriter``."""
-        self.check()
-        return await self.writer.apply(
-            obj, field_manager=field_manager, force=force, subresource=subresource
-        )
-
-    async def delete(
-        self,
-        key: ObjectKey | str,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: Propagation | None = None,
-        grace_period: int | None = None,
-    ) -> KubeObject | None:
-        """See ``ResourceWriter``."""
-        self.check()
-        return await self.writer.delete(
-            key,
-            uid=uid,
-            resource_version=resource_version,
-            propagation=propagation,
-            grace_period=grace_period,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +40,4 @@ class GuardedClient:
     @property
     def origin(self) -> object:
         """See ``NamesOrigin``."""
-        return self.client.origin if isinstance(self.client, NamesOrigin) else None
+        return origin_of(self.client)

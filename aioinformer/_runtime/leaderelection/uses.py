@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakSet
 
-from aioinformer._runtime.writing.resource_writer import NamesOrigin, ResourceWriter
+from aioinformer._runtime.writing.resource_writer import ResourceWriter, origin_of
 from aioinformer.errors import UsageError
 
 
@@ -28,11 +28,8 @@ class LeaseUse:
         """Count from now on. Raises ``UsageError`` if the others include a use of another kind."""
         with _lock:
             for other in _uses:
-                if self._excludes(other) or other._excludes(self):
-                    raise UsageError(
-                        f"an election and a shard group of this program use the Lease {self.key}: "
-                        "with one Lease for both, neither works. Give one of them another name"
-                    )
+                self._check(other)
+                other._check(self)
             _uses.add(self)
 
     def end(self) -> None:
@@ -40,16 +37,15 @@ class LeaseUse:
         with _lock:
             _uses.discard(self)
 
-    def _excludes(self, election: LeaseUse) -> bool:
-        if self.contains is None or election.contains is not None:
-            return False
-        origin = _origin_of(self.leases)
-        same = origin is not None and origin == _origin_of(election.leases)
-        return same and self.contains(election.key)
-
-
-def _origin_of(leases: ResourceWriter) -> object:
-    return leases.origin if isinstance(leases, NamesOrigin) else None
+    def _check(self, election: LeaseUse) -> None:
+        if self.contains is None or election.contains or not self.contains(election.key):
+            return
+        origin = origin_of(self.leases)
+        if origin is not None and origin == origin_of(election.leases):
+            raise UsageError(
+                f"the election {election.key} uses a Lease of the shard group {self.key}: with one "
+                "Lease for both, neither works. Give one of them another name"
+            )
 
 
 _uses: WeakSet[LeaseUse] = WeakSet()

@@ -7,6 +7,5 @@ Leases ──informer──▶ membership ──▶ subscriptions ──▶ info
     group          the public class
     membership     the tasks of a member, and the reaction to changes
     subscriptions  the shards of this member, for their users
-    lease_storage  writes of the member's Lease, with its claims
     health         the public state of a member
 """

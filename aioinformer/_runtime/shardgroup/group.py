@@ -143,7 +143,7 @@ class ShardGroup:
             times=times,
         )
         leases = client.api(LEASES)
-        self._use = LeaseUse(leases, str(self._key), self.uses_lease)
+        self._use = LeaseUse(leases, str(self._key), self._uses_lease)
         self._leases = SharedInformerFactory(client, namespace=namespace, on_error=on_error)
         self._membership = GroupMembership(
             member,
@@ -279,12 +279,6 @@ class ShardGroup:
         """The shards on which this member may begin work at this moment, for any thread."""
         return self._member.held(self._clock.now)
 
-    def uses_lease(self, key: str) -> bool:
-        """Return True if this key is that of the group's Lease, or of a member's."""
-        namespace, _, name = key.rpartition("/")
-        own = namespace == self._key.namespace
-        return own and name.partition(".")[0] == self._key.name  # which has no dot
-
     def subscribe(self, user: str) -> GroupSubscription:
         """Return the subscription of an informer or controller of that name to the shards."""
         return self._membership.subscriptions.subscribe(user)
@@ -339,6 +333,13 @@ class ShardGroup:
         if self._life != "member" or leads:
             return self._life
         return "lost" if self._member.claims else "joining"
+
+    def _uses_lease(self, key: str) -> bool:
+        """Return True if this key is that of the group's Lease, of the own one, or of a member
+        whose identity has no dot: ``shop.example.com`` is a usual name of an election.
+        """
+        group, _, identity = key.partition(".")
+        return group == str(self._key) and (identity == self.identity or "." not in identity)
 
     def __repr__(self) -> str:
         return f"<ShardGroup {self._key} {self.identity} {self.health.state}>"

@@ -12,23 +12,22 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.leaderelection.lease import LeaseRecord, group_of_lease
-from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.shardgroup.member import GroupMember, MoveKind, ShardMove
 from aioinformer._core.shardgroup.planner import AssignmentWrite, StaleLease
 from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.leaderelection.reports import MISUSE, LeaseReporter
+from aioinformer._runtime.leaderelection.reports import LeaseReporter
 from aioinformer._runtime.reporting.problem import OnError
-from aioinformer._runtime.shardgroup.lease_storage import MemberLeaseStorage
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscriptions
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
-from aioinformer.errors import AlreadyExists, FetchError, NotFound, ObjectDecodeError, UsageError
+from aioinformer.errors import AlreadyExists, FetchError, NotFound, ObjectDecodeError
 from aioinformer.errors.texts import one_line
 
 log = logging.getLogger("aioinformer.shards")
@@ -38,6 +37,7 @@ CACHE_DELAY = 0.02
 """Seconds for which changes in the cache are gathered: 100 members renew 50 Leases a second."""
 
 _NOT_WRITTEN = "the assignment was not written"
+_OTHER_USER = "of the shard group has another user"
 
 LONGEST_WAIT = 1.0
 """Seconds after which the clock is read at the latest, to notice that the machine was suspended."""
@@ -60,18 +60,16 @@ class GroupMembership:
         self.member = member
         self.subscriptions = GroupSubscriptions(self._read_held, self.react)
         self.failure: BaseException | None = None
-        self._reporter = LeaseReporter(
-            f"group {name}", log, clock, metrics=metrics, on_error=on_error
-        )
+        report = partial(LeaseReporter, clock=clock, metrics=metrics, on_error=on_error)
+        self._reporter = report(f"group {name}", log)
         self.campaign = Campaign(
             member.election,
-            MemberLeaseStorage(member, leases, clock),
+            leases,
             member.key,
             clock,
-            reporter=LeaseReporter(
-                f"lease {member.key}", lease_log, clock, metrics=metrics, on_error=on_error
-            ),
+            reporter=report(f"lease {member.key}", lease_log),
             find_misuse=self._find_holder,
+            complete=lambda body: member.stamp(body, clock.now),
         )
         self._leases = leases
         self._cache = cache
@@ -208,17 +206,16 @@ class GroupMembership:
             async with asyncio.timeout(self.member.election.times.retry_period):
                 lease = await self._leases.get(str(self.member.group))
             if group_of_lease(lease) != self._name:
-                self._report_misuse(self.member.group, "it lacks the label of the group")
+                self._reporter.misused(
+                    f"{self.member.group} {_OTHER_USER}: it lacks the label of the group"
+                )
 
     def _find_holder(self, lease: Mapping[str, Any]) -> str:
-        """Return the text of an error if another holds the member's own Lease."""
+        """Return who else holds the member's own Lease, for ``misused``."""
         holder = LeaseRecord.of(lease).holder
         if holder in ("", self.member.identity):
             return ""
-        return _misuse_text(self.member.key, f"{one_line(holder)} holds it")
-
-    def _report_misuse(self, key: ObjectKey, why: str) -> None:
-        self._reporter.failed(MISUSE, UsageError(_misuse_text(key, why)))
+        return f"{self.member.key} {_OTHER_USER}: {one_line(holder)} holds it"
 
     async def _clean_up(self, stale: StaleLease) -> None:
         key = f"{self.member.key.namespace}/{stale.name}"
@@ -284,7 +281,7 @@ class GroupMembership:
         """Report that an election uses the group's Lease, if one does."""
         before, self._renewed = self._renewed, LeaseRecord.of(lease).renewed
         if before and self._renewed not in ("", before):
-            self._report_misuse(self.member.group, "an election renews it")
+            self._reporter.misused(f"{self.member.group} {_OTHER_USER}: an election renews it")
 
     def _carry_out(self, moves: Sequence[ShardMove]) -> None:
         for move in moves:
@@ -341,10 +338,3 @@ def _log_moves(group: str, member: GroupMember, moves: Sequence[ShardMove]) -> N
             epoch,
             format_shards(move.shard for move in moves if move.kind == kind),
         )
-
-
-def _misuse_text(key: ObjectKey, why: str) -> str:
-    return (
-        f"the Lease {key} of the shard group has another user: {why}. With one Lease for both, "
-        "neither works: give the group or the other another name, and delete the Lease"
-    )

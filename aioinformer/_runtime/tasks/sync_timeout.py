@@ -44,20 +44,15 @@ async def start_limit(
     *,
     tolerate: Callable[[str], bool] = lambda _: False,
 ) -> AsyncGenerator[None]:
-    """Raise ``UsageError`` from a block that waits for something that is not started
-    ``START_GRACE`` seconds later: it would wait for ever.
-
-    Args:
-        started: returns True if what the block waits for was started.
-        what: its name, for the error.
-        how: what to do to start it, for the error.
-        tolerate: called with the text of the error; returns True if the block is to go on.
+    """Raise ``UsageError`` from a block that waits for ``what``, unless that is ``started``
+    ``START_GRACE`` seconds later: the block would wait for ever. ``how`` says how to start it.
+    ``tolerate`` takes the text of the error, and returns True if the block is to go on.
     """
     loop = asyncio.get_running_loop()
     limit = asyncio.timeout(None)
     text = (
-        f"the {what} was not started within {START_GRACE:g} s of this wait, which has no end "
-        f"without it: {how}"
+        f"the {what} was not started within {START_GRACE:g} s of this wait, which would "
+        f"never end: {how}"
     )
 
     def check(limit: asyncio.Timeout) -> None:

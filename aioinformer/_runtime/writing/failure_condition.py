@@ -185,7 +185,7 @@ class FailureCondition:
             self._missing_since = now
             log.warning(
                 "controller %s: the server answers 404 for the status of %s, so the condition %s "
-                "is not written: has the resource a status subresource?",
+                "is not written: does the resource have a status subresource?",
                 *(self._controller, resource, self._type),
             )
         self._supported = now - self._missing_since < CONFIRMATION_INTERVAL

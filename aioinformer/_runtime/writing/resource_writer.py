@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -99,6 +100,84 @@ class ResourceWriter(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class WrappedWriter:
+    """A ``ResourceWriter`` that passes all calls to another. Subclasses change what they need."""
+
+    writer: ResourceWriter
+
+    def _begin(self) -> None:
+        """Prepare for a write, or raise."""
+
+    def _written(self, obj: KubeObject) -> None:
+        """Take what the server has stored."""
+
+    def _deleted(self, key: ObjectKey | str, uid: str) -> None:
+        """Take what the server deletes; ``uid`` is empty if it is unknown."""
+
+    @property
+    def resource(self) -> Resource:
+        return self.writer.resource
+
+    async def get(self, key: ObjectKey | str) -> KubeObject:
+        return await self.writer.get(key)
+
+    async def create(self, obj: Mapping[str, Any]) -> KubeObject:
+        self._begin()
+        return await self._result(self.writer.create(obj))
+
+    async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
+        self._begin()
+        return await self._result(self.writer.update(obj, subresource=subresource))
+
+    async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
+        self._begin()
+        return await self._result(self.writer.update_status(obj))
+
+    async def patch(
+        self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
+    ) -> KubeObject:
+        self._begin()
+        return await self._result(self.writer.patch(key, patch, subresource=subresource))
+
+    async def apply(
+        self,
+        obj: Mapping[str, Any],
+        *,
+        field_manager: str = "",
+        force: bool = True,
+        subresource: str = "",
+    ) -> KubeObject:
+        self._begin()
+        options = {"field_manager": field_manager, "subresource": subresource}
+        return await self._result(self.writer.apply(obj, force=force, **options))
+
+    async def delete(
+        self,
+        key: ObjectKey | str,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Propagation | None = None,
+        grace_period: int | None = None,
+    ) -> KubeObject | None:
+        self._begin()
+        left = await self.writer.delete(
+            key,
+            uid=uid,
+            resource_version=resource_version,
+            propagation=propagation,
+            grace_period=grace_period,
+        )
+        self._deleted(key, uid or ("" if left is None else left.uid))
+        return left
+
+    async def _result(self, request: Awaitable[KubeObject]) -> KubeObject:
+        obj = await request
+        self._written(obj)
+        return obj
+
+
 class WriterSource(Protocol):
     """Makes the writers of resources: a ``Client``, or a cluster in memory."""
 
@@ -117,3 +196,8 @@ class NamesOrigin(Protocol):
     def origin(self) -> object:
         """Equal for two sources of one cluster; ``None`` while the cluster is unknown."""
         ...
+
+
+def origin_of(source: object) -> object:
+    """Return the cluster of a client or a writer; ``None`` if it is unknown."""
+    return source.origin if isinstance(source, NamesOrigin) else None

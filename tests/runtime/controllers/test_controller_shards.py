@@ -115,6 +115,20 @@ def test_controllers_of_a_resource_divide_its_objects_among_the_members() -> Non
     run_simulated(main)
 
 
+def test_a_controller_that_was_run_before_its_group_was_entered_can_be_run_afterwards() -> None:
+    setup = setup_of(10)
+
+    async def main() -> None:
+        group, seen = setup.group("a"), RecordingReconciler()
+        it = Controller(FOOS, seen, shards=group)
+        with pytest.raises(UsageError, match="was not started"):
+            await it.run()
+        async with joined(group), it:
+            await until(lambda: len(seen.runs) == 10)
+
+    run_simulated(main)
+
+
 def test_the_objects_of_a_dead_member_are_reconciled_just_after_its_lease_has_expired() -> None:
     """Detection, assignment, claim, list and reconcile take requests alone, and no waits."""
     setup, faults = setup_of(200), Faults()

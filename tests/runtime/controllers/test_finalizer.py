@@ -631,7 +631,7 @@ def test_two_controllers_with_one_finalizer_for_the_same_objects_are_refused(
         source = ClusterSource(cluster)
         async with (
             SharedInformerFactory(source) as informers,
-            SharedInformerFactory(source) as others,
+            SharedInformerFactory(ClusterSource(cluster)) as others,  # another client
             SharedInformerFactory(ClusterSource(make_cluster())) as elsewhere,
         ):
             late = controller(others, second, "late", finalizer)
@@ -648,7 +648,7 @@ def test_two_controllers_with_one_finalizer_for_the_same_objects_are_refused(
                 else:
                     async with two:
                         await asyncio.sleep(1)
-            async with controller(informers, second, "after the first", finalizer):
+            async with two if refused else controller(informers, second, "third", finalizer):
                 await asyncio.sleep(1)
 
     run_simulated(main)

@@ -86,43 +86,31 @@ def test_a_controller_that_is_left_finishes_its_runs_and_starts_no_more(
     assert caplog.records[-1].levelno == logging.INFO, "no run was cancelled, so nothing is lost"
 
 
-def test_runs_that_are_not_done_by_the_deadline_are_cancelled_and_named() -> None:
-    cluster, diary = make_cluster("a", "b"), RecordingReconciler(duration=100)
+@pytest.mark.parametrize("deaf", [False, True])
+def test_runs_that_are_not_done_by_the_deadline_are_cancelled_and_named(deaf: bool) -> None:
+    cluster, ends, cancelled = make_cluster("a", "b"), asyncio.Event(), list[str]()
 
-    async def main() -> None:
-        async with foo_informer(cluster) as foos:
-            with pytest.raises(ShutdownIncomplete) as caught:
-                async with Controller(foos, diary, shutdown_timeout=7, name="it"):
-                    await asyncio.sleep(1)
-            assert caught.value.left == ("it: default/a", "it: default/b")
-            assert loop_time() == 8.0
-
-    run_simulated(main)
-    assert sorted(diary.cancelled) == ["a", "b"]
-
-
-def test_a_run_that_ignores_its_cancellation_is_named_in_shutdown_incomplete() -> None:
-    cluster, ends = make_cluster("a"), asyncio.Event()
-
-    async def deaf(key: ObjectKey, ctx: ReconcileContext) -> None:
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         while not ends.is_set():
             try:
                 await ends.wait()
             except asyncio.CancelledError:
-                continue
+                cancelled.append(key.name)
+                if not deaf:
+                    raise
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
-            with pytest.raises(ShutdownIncomplete, match="it: default/a"):
-                async with Controller(foos, deaf, shutdown_timeout=3, name="it"):
+            with pytest.raises(ShutdownIncomplete) as caught:
+                async with Controller(foos, reconcile, shutdown_timeout=3, name="it"):
                     await asyncio.sleep(1)
-            assert (
-                loop_time() == 5.0
-            )  # three seconds to finish, one more to honour the cancellation
+            assert caught.value.left == ("it: default/a", "it: default/b")
+            assert loop_time() == 4.0 + deaf  # one second to honour the cancellation
             ends.set()
             await asyncio.sleep(1)
 
     run_simulated(main)
+    assert sorted(cancelled) == ["a", "b"]
 
 
 def test_the_keys_of_a_failed_run_and_a_requeue_count_as_not_reconciled(
@@ -142,18 +130,21 @@ def test_the_keys_of_a_failed_run_and_a_requeue_count_as_not_reconciled(
     assert "0 waiting keys and 2 delayed keys not reconciled" in caplog.text
 
 
-def test_stop_ends_run_when_the_runs_are_over() -> None:
+@pytest.mark.parametrize("before_the_start", [False, True])
+def test_stop_ends_run_when_the_runs_are_over(before_the_start: bool) -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler(duration=5)
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
             it = Controller(foos, diary)
+            if before_the_start:
+                it.stop()
             asyncio.get_running_loop().call_later(1, it.stop)
             await it.run()
-            assert loop_time() == 5.0
+            assert loop_time() == (0.0 if before_the_start else 5.0)
 
     run_simulated(main)
-    assert diary.ended == ["a"]
+    assert diary.ended == ([] if before_the_start else ["a"])
 
 
 def stalled_informers() -> SharedInformerFactory:
@@ -215,19 +206,6 @@ def test_stop_while_it_waits_for_its_informer_is_no_failure(after: float) -> Non
             assert (it.state, loop_time()) == ("stopped", after)
 
     run_simulated(main)
-
-
-def test_a_controller_that_was_stopped_before_its_start_reconciles_no_key() -> None:
-    cluster, diary = make_cluster("a"), RecordingReconciler()
-
-    async def main() -> None:
-        async with foo_informer(cluster) as foos:
-            it = Controller(foos, diary)
-            it.stop()
-            await it.run()
-
-    run_simulated(main)
-    assert diary.runs == []
 
 
 def test_an_exception_in_the_body_cancels_runs_at_once_and_is_raised_unchanged() -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pytest
 from msgspec import Struct
+from typing_extensions import Unpack
 
 from aioinformer import (
     Added,
@@ -30,6 +31,7 @@ from aioinformer import (
     is_controlled_by,
     set_condition,
 )
+from aioinformer._runtime.controllers.options import ControllerKeywords
 from aioinformer.errors import (
     AlreadyOwned,
     Conflict,
@@ -87,12 +89,11 @@ def make_status_cluster(*names: str) -> Cluster:
 def reconcile_once(
     action: Action,
     cluster: Cluster,
-    *,
-    name: str = "foos",
-    block_owner_deletion: bool = True,
+    **options: Unpack[ControllerKeywords],
 ) -> object:
     """Return the result of ``action`` in the first run of the foo ``a``; raise what it raises."""
     results: asyncio.Future[object] | None = None
+    options.setdefault("name", "foos")
 
     async def main() -> object:
         nonlocal results
@@ -109,10 +110,7 @@ def reconcile_once(
                 except InformerError as error:
                     results.set_exception(error)
 
-            controller = Controller(
-                foos, reconcile, name=name, block_owner_deletion=block_owner_deletion
-            )
-            async with controller.owns(bars):
+            async with Controller(foos, reconcile, **options).owns(bars):
                 return await asyncio.wait_for(results, 30)
 
     return run_simulated(main)
@@ -763,17 +761,17 @@ CHILD_WRITES: Mapping[str, Callable[[ReconcileContext, bool | None], Awaitable[o
 @pytest.mark.parametrize(
     ("controller", "call", "expected"),
     [
-        (True, None, True),
-        (False, None, None),
-        (True, False, None),
-        (False, True, True),
+        ({}, None, True),
+        ({"block_owner_deletion": False}, None, None),
+        ({}, False, None),
+        ({"block_owner_deletion": False}, True, True),
     ],
     ids=["the default", "the controller's", "the call's", "the call's before the controller's"],
 )
 def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
     write: str,
     existing: bool,
-    controller: bool,
+    controller: ControllerKeywords,
     call: bool | None,
     expected: bool | None,
 ) -> None:
@@ -784,7 +782,7 @@ def test_a_child_blocks_the_deletion_of_its_owner_as_the_program_says(
     async def action(setting: Setting) -> object:
         return await CHILD_WRITES[write](setting.ctx, call)
 
-    reconcile_once(action, cluster, block_owner_deletion=controller)
+    reconcile_once(action, cluster, **controller)
     (reference,) = cluster.get(BARS, "child")["metadata"]["ownerReferences"]
     assert (reference["controller"], reference.get("blockOwnerDeletion")) == (True, expected)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from aioinformer import ElectionHealth, ObjectKey
 from aioinformer._core.leaderelection.election import Election, ElectionTimes
 from aioinformer._runtime.leaderelection.campaign import Campaign
@@ -38,26 +40,24 @@ def health(
     )
 
 
-def test_the_text_of_a_candidate_names_its_state_and_the_leader() -> None:
-    assert str(health()) == "waiting for 12.3 s, leader: b"
-    assert str(health(leader="")) == "waiting for 12.3 s, leader: none"
-
-
-def test_the_text_says_when_the_lease_was_renewed_only_while_the_candidate_leads() -> None:
-    assert str(health(leads=True, renewed=1.5)) == (
-        "leading for 12.3 s, leader: b, renewed 1.5 s ago"
-    )
-    assert "renewed" not in str(health(renewed=99.0))
-
-
-def test_the_text_has_the_last_error() -> None:
-    assert str(health(error=ConnectionFailed("refused"))).endswith(
-        ", last error: ConnectionFailed: refused"
-    )
-
-
-def test_the_identity_of_another_candidate_can_not_forge_a_line_of_the_log() -> None:
-    assert "\n" not in str(health(leader="b\nERROR nobody leads"))
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (health(), "waiting for 12.3 s, leader: b"),
+        (health(leader=""), "waiting for 12.3 s, leader: none"),
+        (health(leads=True, renewed=1.5), "leading for 12.3 s, leader: b, renewed 1.5 s ago"),
+        (health(renewed=99.0), "waiting for 12.3 s, leader: b"),
+        (
+            health(error=ConnectionFailed("refused")),
+            "waiting for 12.3 s, leader: b, last error: ConnectionFailed: refused",
+        ),
+        (health(leader="b\nERROR nobody"), "waiting for 12.3 s, leader: b ERROR nobody"),
+    ],
+)
+def test_the_text_names_the_state_the_leader_and_the_last_error_in_one_line(
+    shown: ElectionHealth, text: str
+) -> None:
+    assert str(shown) == text
 
 
 def test_the_status_follows_the_election_from_idle_to_the_loss_of_the_lease() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from aioinformer._runtime.shardgroup.health import GroupHealth
 from aioinformer.errors import ConnectionFailed
 
@@ -28,25 +30,27 @@ def health(**fields: Any) -> GroupHealth:
     return GroupHealth(**usual | fields)
 
 
-def test_the_text_of_a_settled_member_has_its_shards_the_epoch_and_the_leader() -> None:
-    assert str(health()) == "member, 3 of 3 assigned shards held, 2 members in epoch 4, leader: b"
+BEGIN, MEMBERS = "member, 3 of 3 assigned shards held, ", "2 members in epoch 4, leader: "
 
 
-def test_the_text_names_the_shards_that_move_and_those_without_an_owner() -> None:
-    text = str(health(held=frozenset(), stopping=frozenset({5, 6, 9}), unclaimed=frozenset({7})))
-
-    assert "0 of 3 assigned shards held" in text
-    assert text.endswith("leader: b, stopping: 5-6,9, unclaimed: 7")
-
-
-def test_the_text_has_the_last_error_of_a_request() -> None:
-    text = str(health(state="joining", error=ConnectionFailed("refused")))
-
-    assert text.startswith("joining, ")
-    assert text.endswith(", last error: ConnectionFailed: refused")
-
-
-def test_the_identity_of_the_leader_can_not_forge_a_line_of_the_log() -> None:
-    """Another program with access to the Leases chooses that text."""
-    assert "\n" not in str(health(leader="b\nERROR all shards lost"))
-    assert str(health(leader="")).endswith("leader: none")
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, f"{BEGIN}{MEMBERS}b"),
+        (
+            {"held": (), "stopping": frozenset({5, 6, 9}), "unclaimed": frozenset({7})},
+            f"member, 0 of 3 assigned shards held, {MEMBERS}b, stopping: 5-6,9, unclaimed: 7",
+        ),
+        (
+            {"error": ConnectionFailed("refused")},
+            f"{BEGIN}{MEMBERS}b, last error: ConnectionFailed: refused",
+        ),
+        ({"leader": ""}, f"{BEGIN}{MEMBERS}none"),
+        # Another program with access to the Leases chooses that text.
+        ({"leader": "b\nERROR all shards lost"}, f"{BEGIN}{MEMBERS}b ERROR all shards lost"),
+    ],
+)
+def test_the_text_names_the_shards_the_leader_and_the_last_error_in_one_line(
+    fields: dict[str, Any], text: str
+) -> None:
+    assert str(health(**fields)) == text

@@ -232,7 +232,7 @@ def test_a_resource_without_a_status_subresource_is_logged_once_and_not_retried(
     assert sorted(runs.names) == ["a", "a", "b"]
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == [
         "controller it: the server answers 404 for the status of foos.samples.example.com, so the "
-        "condition Reconciled is not written: has the resource a status subresource?"
+        "condition Reconciled is not written: does the resource have a status subresource?"
     ]
 
 

@@ -46,6 +46,7 @@ class Setup:
 Write = Callable[[Setup], Awaitable[KubeObject]]
 
 WRITES: dict[str, Write] = {
+    "create": lambda it: it.writer.create({"metadata": {"generateName": "b-"}, "spec": {}}),
     "update": lambda it: it.writer.update({**it.body, "spec": {"replicas": 2}}),
     "update_status": lambda it: it.writer.update_status({**it.body, "status": {"replicas": 3}}),
     "patch": lambda it: it.writer.patch("a", {"spec": {"replicas": 4}}),
@@ -71,17 +72,9 @@ async def test_a_write_is_recorded_in_the_version_that_the_server_stored(write: 
 
     written = await WRITES[write](setup)
 
-    assert written.resource_version == setup.version != before
-    assert setup.recorder.writes == [("deployments", ObjectKey("web", "a"), setup.version)]
-
-
-async def test_a_created_object_is_recorded_under_the_name_that_the_server_chose() -> None:
-    setup = Setup()
-
-    created = await setup.writer.create({"metadata": {"generateName": "b-"}, "spec": {}})
-
-    assert created.key.name.startswith("b-")
-    assert setup.recorder.writes == [("deployments", created.key, created.resource_version)]
+    assert written.resource_version != before
+    assert written.key.name.startswith("b-" if write == "create" else "a")
+    assert setup.recorder.writes == [("deployments", written.key, written.resource_version)]
 
 
 async def test_a_write_that_the_server_rejects_is_not_recorded() -> None:
@@ -103,30 +96,17 @@ async def test_a_read_is_not_recorded() -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "web/a", ObjectKey("web", "a")])
-async def test_a_deletion_is_recorded_with_the_namespace_of_the_writer(
-    key: ObjectKey | str,
+@pytest.mark.parametrize("finalizers", [[], ["example.com/hold"]])
+@pytest.mark.parametrize("names_uid", [False, True])
+async def test_a_deletion_is_recorded_with_the_namespace_and_the_uid_as_far_as_it_is_known(
+    key: ObjectKey | str, finalizers: list[str], names_uid: bool
 ) -> None:
-    setup = Setup()
-    await setup.writer.delete(key, uid=setup.uid)
-
-    assert setup.recorder.deletions == [("deployments", ObjectKey("web", "a"), setup.uid)]
-
-
-async def test_a_deletion_through_a_writer_of_all_namespaces_is_recorded_with_that_of_the_key() -> (
-    None
-):
-    setup = Setup()
+    setup = Setup(finalizers=finalizers)
     api = ClusterSource(setup.cluster).api("deployments")
+    writer = setup.writer if key == "a" else RecordedWriter(api, setup.recorder)
 
-    await RecordedWriter(api, setup.recorder).delete("web/a")
+    left = await writer.delete(key, uid=setup.uid if names_uid else "")
 
-    assert setup.recorder.deletions == [("deployments", ObjectKey("web", "a"), "")]
-
-
-async def test_the_uid_of_an_object_that_waits_for_its_finalizers_is_that_of_the_answer() -> None:
-    setup = Setup(finalizers=["example.com/hold"])
-
-    left = await setup.writer.delete("a")
-
-    assert left is not None
-    assert setup.recorder.deletions == [("deployments", ObjectKey("web", "a"), setup.uid)]
+    assert (left is not None) == bool(finalizers)
+    known = setup.uid if names_uid or finalizers else ""
+    assert setup.recorder.deletions == [("deployments", ObjectKey("web", "a"), known)]
