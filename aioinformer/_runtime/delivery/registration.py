@@ -186,14 +186,17 @@ class Registration:
         Raises:
             SyncTimeout: not within that time.
             NotRunning: the handler was removed or its informer ended before.
-            UsageError: the handler itself calls this, which would wait for its own call; or the
-                informer was not started.
+            UsageError: the handler itself calls this, which would wait for its own call; or, without
+                a timeout, the informer was not started within five seconds.
         """
         call = current_call()
         if not self.synced and call is not None and call.caller is self._caller:
             raise UsageError(f"{self.name} can't wait, inside a call, for its calls to be over")
-        async with start_limit(lambda: self._loop is not None, f"handler {self.name}"):
+        if timeout is not None:
             await self.listener.wait_synced(timeout)
+            return
+        async with start_limit(lambda: self._loop is not None, f"handler {self.name}"):
+            await self.listener.wait_synced(None)
 
     def statistics(self) -> Statistics:
         """Return the numbers of this moment. May be called from any thread."""

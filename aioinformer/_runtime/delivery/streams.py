@@ -129,7 +129,11 @@ class EventStream(Generic[T_co]):
             listener.acknowledged = False
             event = listener.next_nowait() if self._prefetched is None else self._take_prefetched()
             if event is None:
-                event = await self._wait_next(listener)
+                if (limit := self.start_limit()) is None:
+                    event = await listener.next()
+                else:
+                    async with limit:
+                        event = await listener.next()
                 if pace is not None:
                     pace.reset()
         finally:
@@ -139,12 +143,6 @@ class EventStream(Generic[T_co]):
         found: Any = event
         shown: Event[T_co] = found if self._view is None else self._view.convert(event)
         return shown
-
-    async def _wait_next(self, listener: Listener) -> Event | None:
-        if (limit := self.start_limit()) is None:
-            return await listener.next()
-        async with limit:
-            return await listener.next()
 
     def next_nowait(self) -> Event[T_co] | None:
         """Return the next event if there is one. This acknowledges the previous event.
@@ -384,10 +382,13 @@ class MergedStream(Generic[T_co]):
             stream.wake(waiter)
         if waiter.done():  # a stream has skipped many events: yield to the loop
             await asyncio.sleep(0)
+        limits = [limit for each in self._open if (limit := each.start_limit()) is not None]
+        if not limits:
+            await waiter
+            return
         async with AsyncExitStack() as stack:
-            for stream in self._open:
-                if (limit := stream.start_limit()) is not None:
-                    await stack.enter_async_context(limit)
+            for limit in limits:
+                await stack.enter_async_context(limit)
             await waiter
 
     def __repr__(self) -> str:
