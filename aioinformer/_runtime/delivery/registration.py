@@ -186,7 +186,7 @@ class Registration:
         Raises:
             SyncTimeout: not within that time.
             NotRunning: the handler was removed or its informer ended before.
-            UsageError: the handler itself calls this, which would wait for its own call; or, without
+            UsageError: the handler itself calls this, which would wait for its own call; or without
                 a timeout, the informer was not started within five seconds.
         """
         call = current_call()

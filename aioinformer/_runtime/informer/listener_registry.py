@@ -224,9 +224,7 @@ class ListenerRegistry(Generic[T]):
 
         self.checkpointer.add_durable(listener, DurablePosition(name, options.durable_since))
 
-    def start_limit(
-        self, timeout: float | None = None
-    ) -> AbstractAsyncContextManager[None] | None:
+    def start_limit(self, timeout: float | None = None) -> AbstractAsyncContextManager[None] | None:
         """Return a context for a wait, which raises ``UsageError`` if the informer isn't started in
         time; ``None`` if it was started, or the wait has an end of its own.
         """
