@@ -209,9 +209,7 @@ class KubeObject(
         try:
             return msgspec.json.decode(self.raw, type=model)
         except msgspec.ValidationError:
-            _decode_body(
-                self, self.raw
-            )  # raises for a number that no type can hold: not the model's fault
+            self.to_dict()  # raises for a number that no type can hold: not the model's fault
             raise
         except DECODE_ERRORS as error:
             raise body_error(self, error) from error

@@ -19,9 +19,7 @@ from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.predicates import ObjectPredicate
 from aioinformer._core.selectors.projections import fields
-
-MAX_EXPLANATION = 1000
-"""Characters of an explanation, which may contain the message of another program."""
+from aioinformer.errors.texts import one_line
 
 _Test: TypeAlias = Callable[[KubeObject | None], bool | None]
 _Explanation: TypeAlias = Callable[[KubeObject], str]
@@ -55,8 +53,7 @@ class Condition(NeedsJson):
         """Return the state for which an object does not fulfil this condition, in one line, such as
         ``2 of 3 pods updated, 1 available``; empty if unknown.
         """
-        text = "" if self.explanation is None else self.explanation(obj)[:MAX_EXPLANATION]
-        return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+        return "" if self.explanation is None else one_line(self.explanation(obj))
 
     def __repr__(self) -> str:
         return self.text
