@@ -218,14 +218,16 @@ class Fault:
         """The fault and its requests, as ``ErrorStatus 503 for list everything``."""
         status = getattr(self.effect, "status", None)
         code = f" {status.code}" if isinstance(status, Status) else ""
-        requests = f"{self._verb} {self._resource or 'everything'}"
-        return f"{type(self.effect).__name__}{code} for {requests}"
+        return f"{type(self.effect).__name__}{code} for {self._requests}"
+
+    @property
+    def _requests(self) -> str:
+        return f"{self._verb} {self._resource or 'everything'}"
 
     def __repr__(self) -> str:
-        requests = f"{self._verb} {self._resource or 'everything'}"
         state = "ended" if self.ended else "on" if self.active else "used up"
         state = "retired" if self.retired and not self.ended else state
-        return f"<Fault {self.effect} for {requests} {state} {quantity(self.hits, 'hit')}>"
+        return f"<Fault {self.effect} for {self._requests} {state} {quantity(self.hits, 'hit')}>"
 
 
 class Faults:
@@ -451,7 +453,9 @@ class Faults:
                     f"the fault {fault.name} has concerned no request; requests since it began: "
                     f"{', '.join(arrived) or 'none'}"
                 )
-                if "list" in fault.name and any(each.startswith("watch_list") for each in arrived):
+                if " for list " in fault.name and any(
+                    each.startswith("watch_list") for each in arrived
+                ):
                     message += '; an informer begins with a verb="watch_list", which is no "list"'
                 warnings.warn(message, UnusedFault, stacklevel=3)
         self._unused.clear()
