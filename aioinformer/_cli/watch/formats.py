@@ -24,14 +24,14 @@ _UNLIMITED_WIDTH = 1_000_000
 
 
 class OutputFormat(Protocol):
-    @property
-    def whole_objects(self) -> bool:
-        """True if the format needs whole objects, False if the server's cells are enough."""
-        ...
+    whole_objects: bool
+    """True if the format needs whole objects, False if the server's cells are enough."""
 
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str: ...
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+        return ""
 
-    def format_change(self, event: Event, now: dt.datetime) -> str | bytes: ...
+    def format_change(self, event: Event, now: dt.datetime) -> str | bytes:
+        return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str | bytes: ...
 
@@ -69,16 +69,10 @@ class TableFormat:
         return self._table.format_kube_event(KubeEvent.from_object(event.obj))
 
 
-class JsonFormat:
+class JsonFormat(OutputFormat):
     """A line of JSON for each change, in the form of an API server's watch."""
 
     whole_objects = True
-
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        return ""
-
-    def format_change(self, event: Event, now: dt.datetime) -> bytes:
-        return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> bytes:
         whole = {"type": event_type(event), "object": _typed_dict(event.obj)}
@@ -88,16 +82,10 @@ class JsonFormat:
         return f"{text}\n".encode()
 
 
-class YamlFormat:
+class YamlFormat(OutputFormat):
     """A YAML document for each change, with its type in a comment."""
 
     whole_objects = True
-
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        return ""
-
-    def format_change(self, event: Event, now: dt.datetime) -> str:
-        return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
         body = _dump(event.obj, unicode=True)
@@ -106,16 +94,10 @@ class YamlFormat:
         return f"---\n# {event_type(event)}\n{body}"
 
 
-class NameFormat:
+class NameFormat(OutputFormat):
     """``pod/web-0`` or ``deployment.apps/web``, as by ``kubectl get -o name``, also if deleted."""
 
     whole_objects = False
-
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        return ""
-
-    def format_change(self, event: Event, now: dt.datetime) -> str:
-        return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
         resource = event.obj.resource
