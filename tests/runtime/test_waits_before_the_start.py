@@ -116,7 +116,9 @@ def test_a_wait_that_was_refused_can_be_repeated() -> None:
         factory = SharedInformerFactory(source())
         pods = factory.informer("pods")
         async with pods.events() as events, merge(pods.events()) as merged:
-            waits = [pods.wait_synced, events.__anext__, merged.__anext__]
+            waits: list[Callable[[], Awaitable[object]]] = [
+                *(pods.wait_synced, events.__anext__, merged.__anext__)
+            ]
             for each in waits:
                 with pytest.raises(UsageError, match=ENTER):
                     await each()

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from msgspec import Struct
@@ -434,12 +433,7 @@ class SharedInformerFactory:
         await self._supervisor.enter(self._start_all)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._shutdown_timeout
         undrained: tuple[str, ...] = ()

@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack
 
 from aioinformer._core.objects.resources import Resource
@@ -200,12 +199,7 @@ class Fault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     @property
