@@ -89,7 +89,6 @@ class RunOperator(Protocol):
             SyncTimeout: not within ``timeout`` seconds.
             NotRunning: the operator has ended; the ``__cause__`` is its error.
         """
-        ...
 
 
 @pytest.fixture
