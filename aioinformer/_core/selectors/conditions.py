@@ -53,7 +53,12 @@ class Condition(NeedsJson):
         """Return the state for which an object does not fulfil this condition, in one line, such as
         ``2 of 3 pods updated, 1 available``; empty if unknown.
         """
-        return "" if self.explanation is None else one_line(self.explanation(obj))
+        if self.explanation is None:
+            return ""
+        try:
+            return one_line(self.explanation(obj))
+        except Exception:  # noqa: BLE001 - not the error to raise: a model has no JSON, for example
+            return ""
 
     def __repr__(self) -> str:
         return self.text
@@ -313,11 +318,13 @@ def _explain_condition(obj: KubeObject, condition_type: str) -> str:
     return f"{status} ({', '.join(details)})" if details else status
 
 
+_read_deletion = fields("metadata.deletionTimestamp", "metadata.finalizers")
+
+
 def _explain_deletion(obj: KubeObject) -> str:
-    metadata = _mapping(obj.get("metadata"))
-    if not metadata.get("deletionTimestamp"):
+    requested, found = _read_deletion(obj)
+    if not requested:
         return "no deletion was requested"
-    found = metadata.get("finalizers")
     if not found or not isinstance(found, Sequence) or isinstance(found, str):
         return "being deleted"
     names = ", ".join(map(str, cast("Sequence[object]", found)))
