@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 import yaml
+from typing_extensions import TypeVar
 
 from aioinformer import Event, KubeObject
 from aioinformer._cli.terminal.style import event_type, printable
@@ -23,17 +24,20 @@ _UNLIMITED_WIDTH = 1_000_000
 """No string of a YAML document is wrapped."""
 
 
-class OutputFormat(Protocol):
+Text = TypeVar("Text", bound=str | bytes, covariant=True, default=str | bytes)
+
+
+class OutputFormat(Protocol[Text]):
     whole_objects: bool
     """True if the format needs whole objects, False if the server's cells are enough."""
 
     def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
         return ""
 
-    def format_change(self, event: Event, now: dt.datetime) -> str | bytes:
+    def format_change(self, event: Event, now: dt.datetime) -> Text:
         return self.format_kube_event(event)
 
-    def format_kube_event(self, event: Event) -> str | bytes: ...
+    def format_kube_event(self, event: Event) -> Text: ...
 
 
 def create_format(
@@ -69,7 +73,7 @@ class TableFormat:
         return self._table.format_kube_event(KubeEvent.from_object(event.obj))
 
 
-class JsonFormat(OutputFormat):
+class JsonFormat(OutputFormat[bytes]):
     """A line of JSON for each change, in the form of an API server's watch."""
 
     whole_objects = True
@@ -82,7 +86,7 @@ class JsonFormat(OutputFormat):
         return f"{text}\n".encode()
 
 
-class YamlFormat(OutputFormat):
+class YamlFormat(OutputFormat[str]):
     """A YAML document for each change, with its type in a comment."""
 
     whole_objects = True
@@ -94,7 +98,7 @@ class YamlFormat(OutputFormat):
         return f"---\n# {event_type(event)}\n{body}"
 
 
-class NameFormat(OutputFormat):
+class NameFormat(OutputFormat[str]):
     """``pod/web-0`` or ``deployment.apps/web``, as by ``kubectl get -o name``, also if deleted."""
 
     whole_objects = False
