@@ -19,9 +19,9 @@ from aioinformer.testing.access.rights import (
     ROLE_KINDS,
     Rule,
     bound_rules,
-    covers,
     find_role,
     is_allowed,
+    matches_url,
     own_rules,
 )
 from aioinformer.testing.access.users import ALL, RequestAttributes, User
@@ -152,7 +152,7 @@ def _describe_missing(cluster: Cluster, user: User, namespace: str, wanted: Iter
     """Return a server's text about the rights that a user lacks; empty if there are none."""
     held = [*own_rules(cluster, user, namespace), *bound_rules(cluster, user, namespace)]
     parts = [part for rule in wanted for part in _split_rule(rule)]
-    missing = [part for part in parts if not any(covers(rule, part) for rule in held)]
+    missing = [part for part in parts if not any(_covers(rule, part) for rule in held)]
     if not missing:
         return ""
     groups = " ".join(map(quote, user.groups))
@@ -179,6 +179,32 @@ def _split_rule(rule: Rule) -> Iterator[Rule]:
     for url in rule.get("nonResourceURLs") or ():
         for verb in rule.get("verbs") or ():
             yield {"nonResourceURLs": [url], "verbs": [verb]}
+
+
+def _covers(held: Rule, part: Rule) -> bool:
+    names = held.get("resourceNames") or ()
+    return (
+        _has_values(held, part, "verbs")
+        and _has_values(held, part, "apiGroups")
+        and all(_has_resource(held, each) for each in part.get("resources", ()))
+        and all(_has_url(held, each) for each in part.get("nonResourceURLs", ()))
+        and (not names or not {*names}.isdisjoint(part.get("resourceNames", ())))
+    )
+
+
+def _has_values(held: Rule, part: Rule, field: str) -> bool:
+    values = held.get(field) or ()
+    return ALL in values or all(each in values for each in part.get(field, ()))
+
+
+def _has_resource(held: Rule, wanted: str) -> bool:
+    values = held.get("resources") or ()
+    _, slash, part = wanted.partition("/")
+    return ALL in values or wanted in values or bool(slash and f"*/{part}" in values)
+
+
+def _has_url(held: Rule, wanted: str) -> bool:
+    return any(matches_url(url, wanted) for url in held.get("nonResourceURLs") or ())
 
 
 def _join_verbs(parts: Iterable[Rule]) -> Iterator[Rule]:

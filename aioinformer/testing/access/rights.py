@@ -54,21 +54,8 @@ _SERVICE_ACCOUNT = "system:serviceaccount"
 def is_allowed(cluster: Cluster, user: User, attributes: RequestAttributes) -> bool:
     if user.unrestricted or any(rule.allows(attributes) for rule in user.rules):
         return True
-    wanted = _wanted_rule(attributes)
-    return any(covers(rule, wanted) for rule in bound_rules(cluster, user, attributes.namespace))
-
-
-def _wanted_rule(attributes: RequestAttributes) -> Rule:
-    resource, verbs = attributes.resource, [attributes.verb]
-    if resource is None:
-        return {"verbs": verbs, "nonResourceURLs": [attributes.path]}
-    target = f"{resource.plural}/{attributes.part}" if attributes.part else resource.plural
-    return {
-        "verbs": verbs,
-        "apiGroups": [resource.group],
-        "resources": [target],
-        "resourceNames": [attributes.name],
-    }
+    rules = bound_rules(cluster, user, attributes.namespace)
+    return any(_rule_allows(rule, attributes) for rule in rules)
 
 
 def check_access(cluster: Cluster, user: User, attributes: RequestAttributes) -> None:
@@ -164,34 +151,29 @@ def find_role(
     return None
 
 
-# -- rules that cover others -------------------------------------------------------------------
-
-
-def covers(rule: Rule, part: Rule) -> bool:
-    """Return True if a rule gives the rights of ``part``, which has one value in each field."""
+def _rule_allows(rule: Mapping[str, Any], attributes: RequestAttributes) -> bool:
+    if not _contains(rule, "verbs", attributes.verb):
+        return False
+    resource = attributes.resource
+    if resource is None:
+        return any(matches_url(url, attributes.path) for url in rule.get("nonResourceURLs") or ())
     names = rule.get("resourceNames") or ()
     return (
-        _has_values(rule, part, "verbs")
-        and _has_values(rule, part, "apiGroups")
-        and all(_has_resource(rule, each) for each in part.get("resources", ()))
-        and all(_has_url(rule, each) for each in part.get("nonResourceURLs", ()))
-        and (not names or not {*names}.isdisjoint(part.get("resourceNames", ())))
+        _contains(rule, "apiGroups", resource.group)
+        and (not names or attributes.name in names)
+        and _contains_resource(rule.get("resources") or (), resource.plural, attributes.part)
     )
 
 
-def _has_values(rule: Rule, part: Rule, field: str) -> bool:
+def _contains(rule: Mapping[str, Any], field: str, wanted: str) -> bool:
     values = rule.get(field) or ()
-    return ALL in values or all(each in values for each in part.get(field, ()))
+    return ALL in values or wanted in values
 
 
-def _has_resource(rule: Rule, wanted: str) -> bool:
-    values = rule.get("resources") or ()
-    _, slash, part = wanted.partition("/")
-    return ALL in values or wanted in values or bool(slash and f"*/{part}" in values)
+def _contains_resource(resources: Iterable[str], plural: str, part: str) -> bool:
+    wanted = {ALL, f"{plural}/{part}", f"*/{part}"} if part else {ALL, plural}
+    return not wanted.isdisjoint(resources)
 
 
-def _has_url(rule: Rule, wanted: str) -> bool:
-    return any(
-        wanted == url or (url.endswith(ALL) and wanted.startswith(url.rstrip(ALL)))
-        for url in rule.get("nonResourceURLs") or ()
-    )
+def matches_url(url: str, path: str) -> bool:
+    return path == url or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))

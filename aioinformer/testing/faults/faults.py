@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
+from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack
 
 from aioinformer._core.objects.resources import Resource
@@ -199,7 +200,12 @@ class Fault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.end()
 
     @property
@@ -212,16 +218,14 @@ class Fault:
         """The fault and its requests, as ``ErrorStatus 503 for list everything``."""
         status = getattr(self.effect, "status", None)
         code = f" {status.code}" if isinstance(status, Status) else ""
-        return f"{type(self.effect).__name__}{code} for {self._requests}"
-
-    @property
-    def _requests(self) -> str:
-        return f"{self._verb} {self._resource or 'everything'}"
+        requests = f"{self._verb} {self._resource or 'everything'}"
+        return f"{type(self.effect).__name__}{code} for {requests}"
 
     def __repr__(self) -> str:
+        requests = f"{self._verb} {self._resource or 'everything'}"
         state = "ended" if self.ended else "on" if self.active else "used up"
         state = "retired" if self.retired and not self.ended else state
-        return f"<Fault {self.effect} for {self._requests} {state} {quantity(self.hits, 'hit')}>"
+        return f"<Fault {self.effect} for {requests} {state} {quantity(self.hits, 'hit')}>"
 
 
 class Faults:
@@ -447,9 +451,7 @@ class Faults:
                     f"the fault {fault.name} has concerned no request; requests since it began: "
                     f"{', '.join(arrived) or 'none'}"
                 )
-                if " for list " in fault.name and any(
-                    each.startswith("watch_list") for each in arrived
-                ):
+                if "list" in fault.name and any(each.startswith("watch_list") for each in arrived):
                     message += '; an informer begins with a verb="watch_list", which is no "list"'
                 warnings.warn(message, UnusedFault, stacklevel=3)
         self._unused.clear()

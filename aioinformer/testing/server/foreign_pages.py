@@ -16,9 +16,6 @@ from ipaddress import ip_address
 from aioinformer.errors import ServerError
 from aioinformer.testing.wire import statuses
 
-MAX_SHOWN = 100
-"""Characters of a ``Host`` or an ``Origin`` that an error shows."""
-
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([\w.-]+?)\.?)(?::\d*)?")
 
 
@@ -40,9 +37,9 @@ def find_refusal(headers: Mapping[str, str], accepted: frozenset[str]) -> Server
     """Return the error for a host or an origin that is neither accepted nor the loopback's."""
     host, origin = headers.get("Host"), headers.get("Origin")
     if host and not _is_accepted(host, accepted):
-        return statuses.refused_sender(f"for the host {host[:MAX_SHOWN]!r}")
+        return statuses.refused_host(host)
     if origin is not None and not _is_accepted(origin.partition("://")[2], accepted):
-        return statuses.refused_sender(f"of a web page of {origin[:MAX_SHOWN]!r}")
+        return statuses.refused_origin(origin)
     return None
 
 
