@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from aioinformer._runtime.delivery.call import (
@@ -192,11 +193,9 @@ class Registration:
         call = current_call()
         if not self.synced and call is not None and call.caller is self._caller:
             raise UsageError(f"{self.name} can't wait, inside a call, for its calls to be over")
-        if timeout is not None:
+        limit = start_limit(lambda: self._loop is not None, f"handler {self.name}")
+        async with limit if timeout is None else nullcontext():
             await self.listener.wait_synced(timeout)
-            return
-        async with start_limit(lambda: self._loop is not None, f"handler {self.name}"):
-            await self.listener.wait_synced(None)
 
     def statistics(self) -> Statistics:
         """Return the numbers of this moment. May be called from any thread."""
