@@ -162,19 +162,20 @@ class Index:
         return Index(self.name, self.function, self.adapter)
 
 
-def _text_values(found: object) -> IndexValues:
+def _text_values(returned: object) -> IndexValues:
     """Return each text in the result of an index function once; raise a ``TypeError`` for another
     result. The error shows types only, since the values may be a Secret's.
     """
+    found = returned  # of which type checkers learn no type
     # The keys of a mapping are text, but its values are meant. Lists are decided at once.
     if not isinstance(found, (list, tuple)) and (
         isinstance(found, Mapping) or not isinstance(found, Iterable)
     ):
-        raise _no_text(type(found).__name__)
+        raise _no_text(type(returned).__name__)
     values = tuple(cast("Iterable[str]", found))
     for each in cast("Iterable[object]", values):
         if not isinstance(each, str):
-            raise _no_text(f"{type(found).__name__} with {type(each).__name__} in it")
+            raise _no_text(f"{type(returned).__name__} with {type(each).__name__} in it")
     return tuple(dict.fromkeys(values))
 
 
