@@ -150,10 +150,7 @@ def _health_options(parsed: argparse.Namespace) -> HealthCommandOptions:
 def _shards_options(parsed: argparse.Namespace) -> ShardsCommandOptions:
     _check_one_namespace(parsed, "a group")
     return ShardsCommandOptions(
-        group=parsed.group,
-        timeout=parsed.timeout,
-        output=parsed.output,
-        **_cluster_options(parsed),
+        group=parsed.group, timeout=parsed.timeout, output=parsed.output, **_cluster_options(parsed)
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from inspect import Parameter, signature, unwrap
+from inspect import Parameter, iscoroutinefunction, signature, unwrap
 from typing import Any, TypeVar
 
 MAX_MANAGER_LENGTH = 128
@@ -52,8 +52,7 @@ def suggest_keywords(function: F) -> F:
     *_, owner, last = ("", *function.__qualname__.split("."))
     called = owner if last == "__init__" else last
 
-    @wraps(function)
-    def checked(*args: Any, **keywords: Any) -> Any:
+    def check(args: tuple[Any, ...], keywords: Iterable[str]) -> None:
         if len(args) > first and named:
             hint = ", ".join(f"{each}=" for each in named[:MAX_NAMED])
             raise TypeError(f"{called}() needs the name of the argument, such as {hint}")
@@ -61,9 +60,19 @@ def suggest_keywords(function: F) -> F:
             if name not in names:
                 shown = f"{called}() has no argument {name!r}"
                 raise TypeError(shown + suggest_keyword(name, names))
+
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        check(args, keywords)
         return function(*args, **keywords)
 
-    found: Any = checked
+    @wraps(function)
+    async def checked_async(*args: Any, **keywords: Any) -> Any:
+        check(args, keywords)
+        return await function(*args, **keywords)
+
+    # An async function stays one, which mocks of a class look for.
+    found: Any = checked_async if iscoroutinefunction(function) else checked
     decorated: F = found
     return decorated
 

@@ -198,7 +198,6 @@ class Span(Protocol):
 
     def ended(self, error: BaseException | None) -> None:
         """End the span; the program's ``error`` may contain any text, but its class is safe."""
-        ...
 
 
 BeginSpan: TypeAlias = Callable[[str], Span]

@@ -152,11 +152,7 @@ class _ExternalCredentialSource:
             tls = RotatingTls(lambda: external.tls.read_material(), origin=where)
             await tls.context()
         return Credentials(
-            server,
-            RefreshingAuthorization(self._renew),
-            tls,
-            external.tls_server_name,
-            proxy,
+            server, RefreshingAuthorization(self._renew), tls, external.tls_server_name, proxy
         )
 
     async def _renew(self) -> TokenGrant:

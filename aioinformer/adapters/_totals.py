@@ -214,9 +214,7 @@ class ActiveInformers:
 
 QUEUE_GAUGES: Mapping[str, GaugeSpec[QueueStatistics]] = {
     "delayed": GaugeSpec(
-        "Keys that are delayed.",
-        "{key}",
-        lambda all_: sum(each.delayed for each in all_),
+        "Keys that are delayed.", "{key}", lambda all_: sum(each.delayed for each in all_)
     ),
     "processing": GaugeSpec(
         "Keys that are being processed.",
@@ -237,10 +235,7 @@ QUEUE_GAUGES: Mapping[str, GaugeSpec[QueueStatistics]] = {
 """By name after ``workqueue_``. Each adapter makes the depth itself, for its second label."""
 
 QUEUE_COUNTERS: Mapping[str, tuple[str, Callable[[QueueStatistics], int]]] = {
-    "adds": (
-        "Runs requested; an add of a waiting key requests no further run.",
-        lambda s: s.adds,
-    ),
+    "adds": ("Runs requested; an add of a waiting key requests no further run.", lambda s: s.adds),
     "retries": ("Rate-limited adds.", lambda s: s.retries),
 }
 """Help text and value, by name after ``workqueue_``."""

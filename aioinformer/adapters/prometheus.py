@@ -131,9 +131,7 @@ class _PrometheusInstruments:
         }
         self._histograms = {
             each.name: Histogram(
-                *(PREFIX + each.name, each.help, each.labels),
-                registry=registry,
-                buckets=each.edges,
+                *(PREFIX + each.name, each.help, each.labels), registry=registry, buckets=each.edges
             )
             for each in HISTOGRAMS
         }

@@ -8,7 +8,6 @@ change of a mutable one makes the cache differ from the server. client-go's test
 from __future__ import annotations
 
 from copy import deepcopy
-from types import TracebackType
 from typing import Any, Self
 
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
@@ -101,12 +100,7 @@ class MutationDetector:
             keys = [*dict.fromkeys(named)]
             raise CacheMutated(self._informer.name, keys, unnamed=len(changed) - len(named))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._registration is not None:
             self._registration.remove()
         if error is None:  # an error of the block is the one to show

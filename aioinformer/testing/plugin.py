@@ -73,10 +73,10 @@ __all__ = [
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make a fault that has concerned no request an error of its test (``UnusedFault``)."""
-    # By its text, because the name of the class would load the server.
-    config.addinivalue_line(
-        "filterwarnings", "error:the fault .* has concerned no request:UserWarning"
-    )
+    # By its text, because the name of the class would load the server. In the first place, so that
+    # the project's own filters decide.
+    filters: list[str] = config.getini("filterwarnings")
+    filters.insert(0, "error:the fault .* has concerned no request:UserWarning")
 
 
 class RunOperator(Protocol):
@@ -89,7 +89,6 @@ class RunOperator(Protocol):
             SyncTimeout: not within ``timeout`` seconds.
             NotRunning: the operator has ended; the ``__cause__`` is its error.
         """
-        ...
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypedDict, Unpack
+from unittest.mock import AsyncMock, create_autospec
 
 import pytest
 
-from aioinformer import Client, SharedInformerFactory
+from aioinformer import Client, ResourceApi, SharedInformer, SharedInformerFactory
 from aioinformer._core.arguments import (
     MAX_MANAGER_LENGTH,
     check_bool,
@@ -271,4 +272,11 @@ async def test_a_selection_without_a_name_is_an_error_that_says_what_to_write() 
             (partial(pods.wait_until_all, bool), "namespace=, labels="),
         ):
             with pytest.raises(TypeError, match=f"needs the name of the argument, such as {names}"):
-                call("shop")
+                await call("shop")
+
+
+def test_async_methods_with_suggestions_are_async_for_mocks_of_their_class() -> None:
+    pods: Any = create_autospec(SharedInformer, instance=True)
+    api: Any = create_autospec(ResourceApi, instance=True)
+    for method in (pods.wait_for, pods.wait_until, pods.wait_until_all, api.list):
+        assert isinstance(method, AsyncMock)

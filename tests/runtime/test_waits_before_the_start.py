@@ -82,16 +82,49 @@ def test_a_wait_for_an_informer_that_is_not_started_raises_after_five_seconds(
     run(main(), seed=1)
 
 
-@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+TIMED_WAITS: dict[str, Callable[[SharedInformer], Awaitable[object]]] = {
+    "wait_synced": lambda pods: pods.wait_synced(timeout=30),
+    "wait_for": lambda pods: pods.wait_for(POD, timeout=30),
+    "wait_until": lambda pods: pods.wait_until("default/web", exists, timeout=30),
+    "wait_until_all": lambda pods: pods.wait_until_all(exists, timeout=30),
+    "the registration of a handler": lambda pods: pods.add_handler(ignore).wait_synced(30),
+}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wait"),
+    [
+        *((4.5, wait) for wait in WAITS.values()),
+        *((20, wait) for wait in TIMED_WAITS.values()),  # which end in any case
+    ],
+)
 def test_a_wait_may_begin_seconds_before_the_factory_is_entered(
-    wait: Callable[[SharedInformer], Awaitable[object]],
+    seconds: float, wait: Callable[[SharedInformer], Awaitable[object]]
 ) -> None:
     async def main() -> None:
         factory = SharedInformerFactory(source())
         waiting = asyncio.ensure_future(wait(factory.informer("pods")))
-        await asyncio.sleep(4.5)
+        await asyncio.sleep(seconds)
         async with factory:
             await asyncio.wait_for(waiting, 60)
+
+    run(main(), seed=1)
+
+
+def test_a_wait_that_was_refused_can_be_repeated() -> None:
+    async def main() -> None:
+        factory = SharedInformerFactory(source())
+        pods = factory.informer("pods")
+        async with pods.events() as events, merge(pods.events()) as merged:
+            waits: list[Callable[[], Awaitable[object]]] = [
+                *(pods.wait_synced, events.__anext__, merged.__anext__)
+            ]
+            for each in waits:
+                with pytest.raises(UsageError, match=ENTER):
+                    await each()
+            async with factory:
+                for each in waits:
+                    await asyncio.wait_for(each(), 60)
 
     run(main(), seed=1)
 

@@ -162,6 +162,13 @@ def test_a_fault_that_concerned_no_request_is_an_error_of_its_test(
     )
 
 
+def test_a_project_may_let_faults_concern_no_request(project: pytest.Pytester) -> None:
+    with (project.path / "pyproject.toml").open("a") as file:
+        file.write('\nfilterwarnings = ["ignore::aioinformer.testing.UnusedFault"]\n')
+    project.makepyfile(test_faults=FAULTS)
+    run(project).assert_outcomes(passed=5, warnings=0)
+
+
 def test_the_plugin_loads_no_server_before_a_test_uses_one() -> None:
     code = (
         "import pytest, pytest_asyncio, sys; before = set(sys.modules)\n"

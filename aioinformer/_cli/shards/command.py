@@ -67,10 +67,7 @@ def _format_fact(name: str, value: str) -> Line:
 
 
 def _format_table(members: Sequence[MemberReport]) -> list[Line]:
-    rows = [
-        tuple(StyledText(heading, "bold") for heading in _HEADINGS),
-        *map(_format_row, members),
-    ]
+    rows = [tuple(StyledText(heading, "bold") for heading in _HEADINGS), *map(_format_row, members)]
     widths = [max(len(row[at].text) for row in rows) for at in range(len(_HEADINGS))]
     return [align_columns(row, widths) for row in rows]
 

@@ -8,13 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer import (
-    Client,
-    FieldSelector,
-    Health,
-    Resource,
-    SharedInformerFactory,
-)
+from aioinformer import Client, FieldSelector, Health, Resource, SharedInformerFactory
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WaitCommandOptions
 from aioinformer._cli.outages import show_outages

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 import yaml
+from typing_extensions import TypeVar
 
 from aioinformer import Event, KubeObject
 from aioinformer._cli.terminal.style import event_type, printable
@@ -23,17 +24,20 @@ _UNLIMITED_WIDTH = 1_000_000
 """No string of a YAML document is wrapped."""
 
 
-class OutputFormat(Protocol):
-    @property
-    def whole_objects(self) -> bool:
-        """True if the format needs whole objects, False if the server's cells are enough."""
-        ...
+Text = TypeVar("Text", bound=str | bytes, covariant=True, default=str | bytes)
 
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str: ...
 
-    def format_change(self, event: Event, now: dt.datetime) -> str | bytes: ...
+class OutputFormat(Protocol[Text]):
+    whole_objects: bool
+    """True if the format needs whole objects, False if the server's cells are enough."""
 
-    def format_kube_event(self, event: Event) -> str | bytes: ...
+    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
+        return ""
+
+    def format_change(self, event: Event, now: dt.datetime) -> Text:
+        return self.format_kube_event(event)
+
+    def format_kube_event(self, event: Event) -> Text: ...
 
 
 def create_format(
@@ -69,16 +73,10 @@ class TableFormat:
         return self._table.format_kube_event(KubeEvent.from_object(event.obj))
 
 
-class JsonFormat:
+class JsonFormat(OutputFormat[bytes]):
     """A line of JSON for each change, in the form of an API server's watch."""
 
     whole_objects = True
-
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        return ""
-
-    def format_change(self, event: Event, now: dt.datetime) -> bytes:
-        return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> bytes:
         whole = {"type": event_type(event), "object": _typed_dict(event.obj)}
@@ -88,16 +86,10 @@ class JsonFormat:
         return f"{text}\n".encode()
 
 
-class YamlFormat:
+class YamlFormat(OutputFormat[str]):
     """A YAML document for each change, with its type in a comment."""
 
     whole_objects = True
-
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        return ""
-
-    def format_change(self, event: Event, now: dt.datetime) -> str:
-        return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
         body = _dump(event.obj, unicode=True)
@@ -106,16 +98,10 @@ class YamlFormat:
         return f"---\n# {event_type(event)}\n{body}"
 
 
-class NameFormat:
+class NameFormat(OutputFormat[str]):
     """``pod/web-0`` or ``deployment.apps/web``, as by ``kubectl get -o name``, also if deleted."""
 
     whole_objects = False
-
-    def format_header(self, objects: Iterable[KubeObject], now: dt.datetime) -> str:
-        return ""
-
-    def format_change(self, event: Event, now: dt.datetime) -> str:
-        return self.format_kube_event(event)
 
     def format_kube_event(self, event: Event) -> str:
         resource = event.obj.resource

@@ -14,13 +14,7 @@ from typing import Any
 
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.cache.indexes import IndexBuild
-from aioinformer._core.cache.store import (
-    CacheState,
-    Index,
-    IndexBucket,
-    IndexFunction,
-    IndexValues,
-)
+from aioinformer._core.cache.store import CacheState, Index, IndexBucket, IndexFunction, IndexValues
 from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.identity import oldest_version

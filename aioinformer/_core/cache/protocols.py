@@ -124,11 +124,9 @@ class ObjectCache(Protocol):
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Move the applied version on to the bookmark's, unless that is older."""
-        ...
 
     def confirm_restored(self, confirmed: Confirmed) -> None:
         """Record that the server has confirmed the restored state of a scope."""
-        ...
 
     def scope_states(self) -> Mapping[str, CacheState]:
         """Return the state of each scope by its name; the name of an only scope is empty."""
@@ -156,7 +154,6 @@ class ObjectCache(Protocol):
 
     def add_indexers(self, indexers: Mapping[str, IndexFunction[Any]]) -> None:
         """Add indexes to an empty cache."""
-        ...
 
     def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
         """Begin to build an index over the cached objects; return ``None`` if it exists already."""

@@ -162,19 +162,25 @@ class Index:
         return Index(self.name, self.function, self.adapter)
 
 
-def _text_values(found: object) -> IndexValues:
+def _text_values(returned: object) -> IndexValues:
     """Return each text in the result of an index function once; raise a ``TypeError`` for another
     result. The error shows types only, since the values may be a Secret's.
     """
-    shown = type(found).__name__
-    # The keys of a mapping are text, but its values are meant.
-    if isinstance(found, Iterable) and not isinstance(found, Mapping):
-        values: tuple[Any, ...] = tuple(cast("Iterable[str]", found))
-        if all(map(isinstance, values, repeat(str))):
-            return tuple(dict.fromkeys(values))
-        wrong = next(each for each in values if not isinstance(each, str))
-        shown += f" with {type(wrong).__name__} in it"
-    raise TypeError(
+    found = returned  # of which type checkers learn no type
+    # The keys of a mapping are text, but its values are meant. Lists are decided at once.
+    if not isinstance(found, (list, tuple)) and (
+        isinstance(found, Mapping) or not isinstance(found, Iterable)
+    ):
+        raise _no_text(type(returned).__name__)
+    values = tuple(cast("Iterable[str]", found))
+    for each in cast("Iterable[object]", values):
+        if not isinstance(each, str):
+            raise _no_text(f"{type(returned).__name__} with {type(each).__name__} in it")
+    return tuple(dict.fromkeys(values))
+
+
+def _no_text(shown: str) -> TypeError:
+    return TypeError(
         f"it returned {shown}; an index function returns a string, a list of strings or None: "
         "return str() of a number"
     )

@@ -61,11 +61,7 @@ class RecordedShards:
 
 
 def outdated_shards(
-    written: SealedShards | None,
-    sealed: SealedShards,
-    *,
-    restorable: frozenset[int],
-    count: int,
+    written: SealedShards | None, sealed: SealedShards, *, restorable: frozenset[int], count: int
 ) -> frozenset[int]:
     """Return the shards whose rows in a file may be those of an earlier run.
 

@@ -185,12 +185,7 @@ class EventDecoder:
         if self._layout_attempts:
             self._learn_layout(source[start:end], len(head), metadata)
         obj = decode_object(
-            self._resource,
-            metadata,
-            source,
-            begin,
-            stop,
-            managed_fields=self._managed_fields,
+            self._resource, metadata, source, begin, stop, managed_fields=self._managed_fields
         )
         return Delta(kind, obj)
 

@@ -97,9 +97,7 @@ def initial_events(
 
 
 def resync_events(
-    objects: Iterator[KubeObject],
-    event_map: EventMap | None,
-    current: Callable[[KubeObject], bool],
+    objects: Iterator[KubeObject], event_map: EventMap | None, current: Callable[[KubeObject], bool]
 ) -> Replay:
     """Return a resync of the objects whose state is still ``current``."""
     events = (Updated(obj, obj, resync=True) if current(obj) else None for obj in objects)

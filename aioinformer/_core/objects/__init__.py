@@ -2,7 +2,6 @@
 
 kube_object       a cached object: its JSON bytes and the metadata that the cache needs; events
 object_body       the state of an object's body: closed or decoded; the decoded bodies that are kept
-label_decoder     the labels of an object, without the rest
 identity          keys of objects, and the order of resourceVersions
 resources         the resources that a URL can name
 readonly          mappings and sequences that reject every write

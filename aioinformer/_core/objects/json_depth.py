@@ -41,39 +41,30 @@ def decode_nested(decode: Callable[[bytes | memoryview], T], data: bytes | memor
 def truncate_depth(data: bytes) -> bytes:
     """Return ``data`` with a ``0`` in place of every part that is deeper than ``MAX_DEPTH``.
 
-    JSON that doesn't end stays unchanged.
+    A part that doesn't end stays unchanged.
     """
     pieces: list[bytes] = []
+    kept = 0
+    for start, end in iter_containers(data, MAX_DEPTH + 1):
+        pieces += data[kept:start], b"0"
+        kept = end
+    return b"".join((*pieces, data[kept:]))
+
+
+upper_levels = lru_cache(maxsize=MAX_SHALLOW)(truncate_depth)
+"""``truncate_depth`` for the bytes of a cached object."""
+
+
+def iter_containers(data: bytes, level: int = 2) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each object and array at a level of the outermost object."""
     depth = start = 0
     for token in _TOKEN.finditer(data):
         byte = data[token.start()]
         if byte in _OPENING:
             depth += 1
-            if depth == MAX_DEPTH + 1:
-                pieces += data[start : token.start()], b"0"
-        elif byte in _CLOSING:
-            if depth == MAX_DEPTH + 1:
-                start = token.end()
-            depth -= 1
-    return data if depth > MAX_DEPTH else b"".join((*pieces, data[start:]))
-
-
-@lru_cache(maxsize=MAX_SHALLOW)
-def upper_levels(raw: bytes) -> bytes:
-    """Return ``truncate_depth(raw)`` for the bytes of a cached object."""
-    return truncate_depth(raw)
-
-
-def iter_containers(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each value of the outermost object that is an object or array."""
-    depth = start = 0
-    for token in _TOKEN.finditer(data):
-        byte = data[token.start()]
-        if byte in _OPENING:
-            depth += 1
-            if depth == 2:
+            if depth == level:
                 start = token.start()
         elif byte in _CLOSING:
-            if depth == 2:
+            if depth == level:
                 yield start, token.end()
             depth -= 1

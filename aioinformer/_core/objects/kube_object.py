@@ -22,7 +22,6 @@ from aioinformer._core.missing_names import declare_missing, mapping_hints, miss
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.json_depth import upper_levels
-from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
     NO_PLACE,
     DecodedBody,
@@ -209,9 +208,7 @@ class KubeObject(
         try:
             return msgspec.json.decode(self.raw, type=model)
         except msgspec.ValidationError:
-            _decode_body(
-                self, self.raw
-            )  # raises for a number that no type can hold: not the model's fault
+            self.to_dict()  # raises for a number that no type can hold: not the model's fault
             raise
         except DECODE_ERRORS as error:
             raise body_error(self, error) from error
@@ -352,11 +349,28 @@ def shallow_body(obj: KubeObject) -> dict[str, Any]:
     return _readable_body(obj, upper_levels(obj.raw))
 
 
+class _LabelsMetadata(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Labels(msgspec.Struct, gc=False):
+    """The labels alone, since selectors and label indexes read them of many objects."""
+
+    metadata: _LabelsMetadata
+
+
+_decode_labels = msgspec.json.Decoder(_Labels).decode
+
+
 def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
-        return decode_labels(obj.raw)
+        try:
+            found = _decode_labels(obj.raw)
+        except RecursionError:
+            found = _decode_labels(upper_levels(obj.raw))
     except DECODE_ERRORS as error:
         raise body_error(obj, error, path="metadata.labels") from error
+    return found.metadata.labels or {}
 
 
 # -- events ------------------------------------------------------------------------------------

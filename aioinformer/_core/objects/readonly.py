@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 import msgspec
 
-from aioinformer._core.missing_names import (
-    Missing,
-    declare_missing,
-    mapping_hints,
-    missing_key,
-)
+from aioinformer._core.missing_names import Missing, declare_missing, mapping_hints, missing_key
 from aioinformer._core.objects.pydantic_schema import PydanticSerializer, make_schema
 
 if TYPE_CHECKING:

@@ -19,9 +19,7 @@ from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.predicates import ObjectPredicate
 from aioinformer._core.selectors.projections import fields
-
-MAX_EXPLANATION = 1000
-"""Characters of an explanation, which may contain the message of another program."""
+from aioinformer.errors.texts import one_line
 
 _Test: TypeAlias = Callable[[KubeObject | None], bool | None]
 _Explanation: TypeAlias = Callable[[KubeObject], str]
@@ -55,8 +53,12 @@ class Condition(NeedsJson):
         """Return the state for which an object does not fulfil this condition, in one line, such as
         ``2 of 3 pods updated, 1 available``; empty if unknown.
         """
-        text = "" if self.explanation is None else self.explanation(obj)[:MAX_EXPLANATION]
-        return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+        if self.explanation is None:
+            return ""
+        try:
+            return one_line(self.explanation(obj))
+        except Exception:  # noqa: BLE001 - not the error to raise: a model has no JSON, for example
+            return ""
 
     def __repr__(self) -> str:
         return self.text
@@ -316,11 +318,13 @@ def _explain_condition(obj: KubeObject, condition_type: str) -> str:
     return f"{status} ({', '.join(details)})" if details else status
 
 
+_read_deletion = fields("metadata.deletionTimestamp", "metadata.finalizers")
+
+
 def _explain_deletion(obj: KubeObject) -> str:
-    metadata = _mapping(obj.get("metadata"))
-    if not metadata.get("deletionTimestamp"):
+    requested, found = _read_deletion(obj)
+    if not requested:
         return "no deletion was requested"
-    found = metadata.get("finalizers")
     if not found or not isinstance(found, Sequence) or isinstance(found, str):
         return "being deleted"
     names = ", ".join(map(str, cast("Sequence[object]", found)))

@@ -269,9 +269,7 @@ def _operand_text(predicate: ObjectPredicate | ChangePredicate, operator: str) -
 
 
 def _join_texts(
-    left: ObjectPredicate | ChangePredicate,
-    operator: str,
-    right: ObjectPredicate | ChangePredicate,
+    left: ObjectPredicate | ChangePredicate, operator: str, right: ObjectPredicate | ChangePredicate
 ) -> str:
     return f"{_operand_text(left, operator)} {operator} {_operand_text(right, operator)}"
 

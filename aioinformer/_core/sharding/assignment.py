@@ -48,11 +48,9 @@ class ShardSubscription(Protocol):
         ended. The group keeps a shard in the member's Lease as long as any user works on it. Until
         its first call, a user counts as working on no shard.
         """
-        ...
 
     def close(self) -> None:
         """End the subscription; the user works on nothing. May be called more than once."""
-        ...
 
 
 @runtime_checkable
@@ -88,4 +86,3 @@ class ShardAssignment(Protocol):
         Raises:
             ShardLost: this member doesn't hold the shard, or its Lease wasn't renewed in time.
         """
-        ...

@@ -137,11 +137,7 @@ class ObjectBlocks:
     # -- reading -------------------------------------------------------------------------------
 
     def read(
-        self,
-        scope: int,
-        resource: Resource,
-        ranges: HashRanges | None,
-        digest: int | None = None,
+        self, scope: int, resource: Resource, ranges: HashRanges | None, digest: int | None = None
     ) -> Iterator[KubeObject]:
         """Return an iterator over the objects of a scope, which must not be changed meanwhile.
 

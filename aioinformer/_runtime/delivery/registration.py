@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from aioinformer._runtime.delivery.call import (
@@ -186,13 +187,14 @@ class Registration:
         Raises:
             SyncTimeout: not within that time.
             NotRunning: the handler was removed or its informer ended before.
-            UsageError: the handler itself calls this, which would wait for its own call; or the
-                informer was not started.
+            UsageError: the handler itself calls this, which would wait for its own call; or without
+                a timeout, the informer was not started within five seconds.
         """
         call = current_call()
         if not self.synced and call is not None and call.caller is self._caller:
             raise UsageError(f"{self.name} can't wait, inside a call, for its calls to be over")
-        async with start_limit(lambda: self._loop is not None, f"handler {self.name}"):
+        limit = start_limit(lambda: self._loop is not None, f"handler {self.name}")
+        async with limit if timeout is None else nullcontext():
             await self.listener.wait_synced(timeout)
 
     def statistics(self) -> Statistics:

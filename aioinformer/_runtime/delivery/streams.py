@@ -17,7 +17,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, overload
 from weakref import ref
 
@@ -93,12 +92,7 @@ class EventStream(Generic[T_co]):
         self._blocks = self._listener.mailbox.overflow.blocks
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -319,12 +313,7 @@ class MergedStream(Generic[T_co]):
         self._time_slice = TimeSlice()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

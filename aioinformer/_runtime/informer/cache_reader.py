@@ -80,7 +80,7 @@ class CacheReader(Generic[T]):
         if not self._indexer.state.synced:
             self._listeners.check_can_wait()
         timed = sync_timeout(timeout, lambda: {self._name: self._describe()})
-        async with timed, self._listeners.start_limit() or nullcontext():
+        async with timed, self._listeners.start_limit(timeout) or nullcontext():
             await self._pump.synced.wait()
         if not self._indexer.state.synced:
             raise NotRunning(f"the informer of {self._name} ended before it was synced")
@@ -198,7 +198,7 @@ class CacheReader(Generic[T]):
         self._listeners.check_can_wait()
         limit = asyncio.timeout(timeout)
         try:
-            async with limit, self._listeners.start_limit() or nullcontext():
+            async with limit, self._listeners.start_limit(timeout) or nullcontext():
                 return await work()
         except TimeoutError:
             if timeout is None or not limit.expired():

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from msgspec import Struct
@@ -52,12 +51,9 @@ CANCEL_GRACE = 1.0
 """Seconds for cancelled handlers to end where draining has taken all of the time."""
 
 
-_RUNNING: dict[tuple[int, InformerKey], set[int]] = {}
-"""The factories that run an informer, by the identity of its source and its key. A running factory
-keeps its source, so that no other one has its identity."""
-
-TOO_MANY = 2
-"""Factories that run one informer of a client, from which on the log says so."""
+_RUNNING: dict[tuple[int, InformerKey], list[int]] = {}
+"""The factory of each task that runs an informer, by the identity of its source and its key. A
+running factory keeps its source, so that no other one has its identity."""
 
 
 class InformerEntry(Struct, eq=False):
@@ -437,12 +433,7 @@ class SharedInformerFactory:
         await self._supervisor.enter(self._start_all)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._shutdown_timeout
         undrained: tuple[str, ...] = ()
@@ -466,26 +457,24 @@ class SharedInformerFactory:
             self._start(key, entry)
 
     def _start(self, key: InformerKey, entry: InformerEntry) -> None:
-        """Run an informer, if the factory runs. Say if another factory of the source runs the same
-        one.
-        """
+        """Run an informer, if the factory runs. Say if one other factory runs the same informer."""
         entry.start(self._supervisor)
         if entry.task is None:
             return
-        of = id(self._source), key
-        factories = _RUNNING.setdefault(of, set())
-        factories.add(id(self))
-        if len(factories) == TOO_MANY:
+        of, own = (id(self._source), key), id(self)
+        running = _RUNNING.setdefault(of, [])
+        running.append(own)
+        if len({*running}) == 2:  # and not for each further one
             log.info(
-                "%s: %d factories of one client run this informer, so that its objects are read "
-                "and cached %d times: share one factory",
-                *(entry.informer.name, TOO_MANY, TOO_MANY),
+                "%s: 2 factories of one client run this informer, so that its objects are read "
+                "and cached 2 times: share one factory",
+                entry.informer.name,
             )
 
-        def forget(_: object, own: int = id(self)) -> None:
-            factories.discard(own)
-            if not factories:
-                _RUNNING.pop(of, None)
+        def forget(_: object) -> None:
+            running.remove(own)
+            if not running:
+                del _RUNNING[of]
 
         entry.task.add_done_callback(forget)
 

@@ -58,8 +58,9 @@ class SharedInformer(Generic[T]):
     is not promised, nor is it that a listener gets every state in between after a relist.
 
     All waits raise ``NotRunning`` if the informer has ended (``wait_synced`` before the sync), and
-    ``UsageError`` in a handler of this informer that has ``overflow="block"``, or if the informer
-    was not started, with its factory, five seconds after the wait began.
+    ``UsageError`` in a handler of this informer that has ``overflow="block"``, or, without a
+    timeout, if the informer was not started five seconds after the wait began. The wait can be
+    repeated.
     """
 
     def __init__(

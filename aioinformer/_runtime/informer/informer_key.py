@@ -74,14 +74,7 @@ class InformerKey(Struct, frozen=True):
 
             selection = NamespaceSelection.parse(namespaces, labels=labels, fields=fields)
             return cls(
-                resolved,
-                None,
-                "",
-                "",
-                managed_fields,
-                shape or DEFAULT_SHAPE,
-                selection,
-                shard,
+                resolved, None, "", "", managed_fields, shape or DEFAULT_SHAPE, selection, shard
             )
         return cls(
             resolved,

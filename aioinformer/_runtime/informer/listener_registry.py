@@ -224,11 +224,11 @@ class ListenerRegistry(Generic[T]):
 
         self.checkpointer.add_durable(listener, DurablePosition(name, options.durable_since))
 
-    def start_limit(self) -> AbstractAsyncContextManager[None] | None:
+    def start_limit(self, timeout: float | None = None) -> AbstractAsyncContextManager[None] | None:
         """Return a context for a wait, which raises ``UsageError`` if the informer isn't started in
-        time; ``None`` if it was started.
+        time; ``None`` if it was started, or the wait has an end of its own.
         """
-        if self._task_group.entered:
+        if timeout is not None or self._task_group.entered:
             return None
         return start_limit(lambda: self._task_group.entered, f"informer of {self._name}")
 

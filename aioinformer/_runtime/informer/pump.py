@@ -64,11 +64,9 @@ class ChangeObserver(Protocol):
 
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Receive the changes of a state that was installed; ``kind`` is without its objects."""
-        ...
 
     async def prepare_removal(self, scope: str) -> None:
         """Prepare for the removal of a namespace, which is delivered afterwards."""
-        ...
 
 
 class Pump:

@@ -126,9 +126,7 @@ async def _finish(comparison: Comparison) -> Verification:
 
 
 async def _add_server_objects(
-    source: ListerWatcher,
-    comparison: Comparison,
-    form: ServerForm,
+    source: ListerWatcher, comparison: Comparison, form: ServerForm
 ) -> None:
 
     def add(objects: Iterable[KubeObject]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Generic, Literal, NoReturn, Self, TypeAlias
 
 from msgspec import Struct
@@ -159,12 +158,7 @@ class ObjectWatch(Generic[T]):
         )
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         task, cancelled = self._task, None
         while task is not None and not task.done():
             task.cancel()

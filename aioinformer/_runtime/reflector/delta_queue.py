@@ -40,15 +40,12 @@ class EntryQueue(Protocol):
         gained: HashRanges | None = None,
     ) -> None:
         """Queue a whole new state. ``gained``: the shards whose objects are initial ones."""
-        ...
 
     def confirm(self) -> None:
         """Queue the mark that the restored state, with the changes before, is up to date."""
-        ...
 
     async def room(self) -> None:
         """Wait until the queue is below its high mark."""
-        ...
 
 
 class InformerQueue(EntryQueue, Protocol):
@@ -56,17 +53,14 @@ class InformerQueue(EntryQueue, Protocol):
 
     def retain(self, ranges: HashRanges) -> None:
         """Queue the removal of all shards but these."""
-        ...
 
     def extend_state(
         self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
     ) -> None:
         """Queue the state of shards that were gained."""
-        ...
 
     def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
         """Queue a whole state that was read from a cache file."""
-        ...
 
 
 class DeltaQueue:

@@ -168,4 +168,3 @@ class SharesListSlots(Protocol):
 
     def release_list_slot(self) -> None:
         """Let another informer begin: the initial list of the open WatchList is complete."""
-        ...

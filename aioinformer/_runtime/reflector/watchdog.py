@@ -7,7 +7,6 @@ it. So one timer checks now and then, and sleeps again if data has arrived.
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from typing import Self
 
 from aioinformer._core.listwatch.idle_timeout import MIN_TIMEOUT, IdleTimeout
@@ -70,12 +69,7 @@ class Watchdog:
         self._cancelling = 0 if self._task is None else self._task.cancelling()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if self._timer is not None:
             self._timer.cancel()
         if not self._cancelled or self._task is None:

@@ -15,14 +15,7 @@ from aioinformer._core.sharding.shard_filter import FilteredBy
 from aioinformer._runtime.reporting.error_texts import cut_watches_text, error_text
 
 InformerState: TypeAlias = Literal[
-    "new",
-    "listing",
-    "watching",
-    "polling",
-    "waiting",
-    "absent",
-    "stopped",
-    "failed",
+    "new", "listing", "watching", "polling", "waiting", "absent", "stopped", "failed"
 ]
 """``new``: not started.
 ``waiting``: a request failed; the next one is due in ``retry_in``.

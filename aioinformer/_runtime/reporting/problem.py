@@ -17,8 +17,8 @@ class Problem:
     informer: str
     phase: str
     """The work that failed: ``list``, ``watchlist``, ``watch``, ``freshness_check``, ``discovery``,
-    ``rewind``, ``object``, ``handler``; of a controller ``reconcile``, ``trigger``; of a candidate
-    for a Lease, which ``informer`` names, ``lease``."""
+    ``rewind``, ``object``, ``handler``; of a controller ``reconcile``, ``trigger``; ``lease``, with
+    the name of the Lease as ``informer``."""
     cause: str
     """The kind of failure, in one word: the name of an ``Outcome`` in lower case, such as
     ``access_denied`` (403), ``unauthorized`` (401), ``expired``, ``unreachable``,

@@ -62,11 +62,7 @@ class InformerReporter:
         """
         check_hook(on_error)
         self._make_part = partial(
-            InformerReporter,
-            resource=resource,
-            metrics=metrics,
-            tracing=tracing,
-            on_error=on_error,
+            InformerReporter, resource=resource, metrics=metrics, tracing=tracing, on_error=on_error
         )
         self.status = ReflectorStatus()
         self.has_telemetry = metrics is not None or tracing is not None

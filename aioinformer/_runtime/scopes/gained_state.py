@@ -32,7 +32,6 @@ class RestorableShards(Protocol):
 
     def discard(self, shards: frozenset[int]) -> None:
         """Restore these shards no more: the cache holds a later state of them."""
-        ...
 
     def read(self, ranges: HashRanges) -> AsyncIterator[list[KubeObject]]:
         """Return the objects of shards in lists. After a problem the iterator ends early."""

@@ -50,7 +50,6 @@ class NamespaceSet(Protocol):
 
     def complete(self) -> None:
         """Record that all namespaces of the first state were added."""
-        ...
 
 
 class NamespaceFollower:

@@ -31,9 +31,7 @@ def describe_blocking(seconds: float) -> str:
 
 
 def time_steps(
-    work: Coroutine[Any, Any, T],
-    report: Callable[[float], None] | None,
-    clock: Callable[[], float],
+    work: Coroutine[Any, Any, T], report: Callable[[float], None] | None, clock: Callable[[], float]
 ) -> Coroutine[Any, Any, T]:
     """Return ``work``, for a task, with steps that are timed unless ``report`` is ``None``.
 

@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from aioinformer._core.listwatch.backoff import MAX_RETRY_AFTER
@@ -217,12 +216,7 @@ class EventRecorder:
     def _start(self) -> None:
         self._supervisor.spawn(self._run(), name=f"{self!r}")
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
         try:
             await self._flush()
         finally:

@@ -18,11 +18,9 @@ class WriteRecorder(Protocol):
 
     def record_write(self, resource: Resource, obj: KubeObject) -> None:
         """Note that the server stored ``obj``."""
-        ...
 
     def record_deletion(self, resource: Resource, key: ObjectKey, uid: str) -> None:
         """Note that the server accepted a deletion. ``uid`` is empty if it is unknown."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

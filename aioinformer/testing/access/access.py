@@ -52,12 +52,7 @@ class Access:
             self._users[token] = User("admin", groups=(MASTERS,))
 
     def add_user(
-        self,
-        name: str,
-        *,
-        token: str,
-        groups: Iterable[str] = (),
-        rules: Iterable[PolicyRule] = (),
+        self, name: str, *, token: str, groups: Iterable[str] = (), rules: Iterable[PolicyRule] = ()
     ) -> User:
         """Add a user, or replace the user of this token; return it, with ``rules`` to change.
 

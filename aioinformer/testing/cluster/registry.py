@@ -154,11 +154,7 @@ class Registry:
             return self._create_on_update(collection, new, namespace, options), True
 
     def _create_on_update(
-        self,
-        collection: Collection,
-        body: JsonObject,
-        namespace: str | None,
-        options: WriteOptions,
+        self, collection: Collection, body: JsonObject, namespace: str | None, options: WriteOptions
     ) -> StoredObject:
         resource, metadata = collection.encoding.resource, body["metadata"]
         if uid := metadata.get("uid"):
@@ -168,11 +164,7 @@ class Registry:
         return self._store(collection, None, managed, dry_run=options.dry_run)
 
     def _build_absent(
-        self,
-        collection: Collection,
-        body: JsonObject,
-        namespace: str | None,
-        options: WriteOptions,
+        self, collection: Collection, body: JsonObject, namespace: str | None, options: WriteOptions
     ) -> JsonObject:
         """Return the new object of an update or an apply whose object doesn't exist.
 

@@ -68,7 +68,6 @@ class ObjectRules(Protocol):
 
     def check(self, body: dict[str, Any]) -> None:
         """Raise ``Invalid`` if the body can't be stored."""
-        ...
 
     def unknown_fields(self, body: dict[str, Any]) -> Sequence[str]:
         """Return the paths of the fields that ``prepare`` drops."""

@@ -23,7 +23,6 @@ class Clock(Protocol):
 
         The deadline can set the event, so a caller has to check for both causes.
         """
-        ...
 
 
 class LoopClock:

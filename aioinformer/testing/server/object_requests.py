@@ -13,21 +13,11 @@ from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer.testing.access.users import User
 from aioinformer.testing.cluster.registry import Preconditions, WriteOptions
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import (
-    Encoding,
-    JsonObject,
-    StoredObject,
-    encode_document,
-)
+from aioinformer.testing.wire.encoding import Encoding, JsonObject, StoredObject, encode_document
 from aioinformer.testing.wire.negotiation import JSON
 from aioinformer.testing.wire.served_resources import STATUS
 from aioinformer.testing.wire.urls import ResourcePath
-from aioinformer.testing.writes.patches import (
-    BodyPatch,
-    JsonPatch,
-    MergePatch,
-    StrategicMergePatch,
-)
+from aioinformer.testing.writes.patches import BodyPatch, JsonPatch, MergePatch, StrategicMergePatch
 from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.validation import Part
 from aioinformer.testing.writes.write_options import check_write_options, unsupported_cause

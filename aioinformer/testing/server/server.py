@@ -18,7 +18,6 @@ import ssl
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import mkstemp
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -305,12 +304,7 @@ class ApiServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, exc_type: object, *_: object) -> None:
         await self.stop()
         if exc_type is None:
             self.faults.warn_of_unused()

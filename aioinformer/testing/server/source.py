@@ -241,12 +241,7 @@ class ClusterListerWatcher:
             now = self.source.clock.now
             driver.client_deadline = now + request.timeout + TIMEOUTS.grace
             watch = queries.start_watch(
-                self.source.cluster,
-                self.resource,
-                self.namespace,
-                query,
-                now=now,
-                form=self.form,
+                self.source.cluster, self.resource, self.namespace, query, now=now, form=self.form
             )
             try:
                 async with aclosing(driver.transfer(driver.watch_lines(watch))) as lines:

@@ -92,12 +92,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     """An event loop that runs callbacks in virtual time. ``run`` creates one."""
 
     def __init__(
-        self,
-        *,
-        seed: int,
-        order: Order = "shuffled",
-        cost: float = 0.0,
-        horizon: float = HORIZON,
+        self, *, seed: int, order: Order = "shuffled", cost: float = 0.0, horizon: float = HORIZON
     ) -> None:
         """Create a loop at the time 0. The arguments are those of ``run``."""
         super().__init__()
@@ -125,10 +120,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     # -- registering --------------------------------------------------------------------------
 
     def call_soon(
-        self,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: *Ts,
-        context: Context | None = None,
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         """Run the callback in the next turn."""
         self._check_closed()
@@ -138,10 +130,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return handle
 
     def call_soon_threadsafe(
-        self,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: *Ts,
-        context: Context | None = None,
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         """Run the callback in the next turn, as ``call_soon`` does: the loop has no threads."""
         return self.call_soon(callback, *args, context=context)

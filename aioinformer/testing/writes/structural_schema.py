@@ -208,9 +208,7 @@ def _convert_keyword(keyword: str, value: Any) -> Any:
     return value
 
 
-def _make_validator(
-    schema: Mapping[str, Any],
-) -> Callable[[JsonObject], Iterator[dict[str, str]]]:
+def _make_validator(schema: Mapping[str, Any]) -> Callable[[JsonObject], Iterator[dict[str, str]]]:
     """Return a function that yields the causes of the errors of a body."""
     try:
         import jsonschema_rs  # an extra: the pruning and the defaults work without this library

@@ -17,10 +17,7 @@ import msgspec
 from aioinformer.errors import BadRequest, ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, JsonObject, StoredObject
-from aioinformer.testing.writes.metadata_rules import (
-    check_created_metadata,
-    check_updated_metadata,
-)
+from aioinformer.testing.writes.metadata_rules import check_created_metadata, check_updated_metadata
 from aioinformer.testing.writes.role_references import check_role_reference
 from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.update_strategies import (

@@ -17,7 +17,7 @@ from aioinformer import Client, KubeObject, ObjectKey, Operator, ReconcileContex
 from aioinformer.errors import NotFound
 from examples.sample_controller.kinds import FOOS, WORKLOADS
 from tests.apiserver.controllers.test_sample_controller import prepared
-from tests.apiserver.server.build import BuildUnavailable, build_cached
+from tests.apiserver.server.build import KUBERNETES, BuildUnavailable, build_cached
 from tests.apiserver.server.server_process import ApiServerProcess
 from tests.examples.sample_controller import eventually
 
@@ -29,7 +29,7 @@ HEAD = {"apiVersion": WORKLOADS.api_version, "kind": WORKLOADS.kind}
 @pytest.fixture(scope="session")
 def collector_binary() -> Path:
     try:
-        return build_cached(Path(__file__).parent / "garbage_collector", "garbage-collector")
+        return build_cached(KUBERNETES / "garbage_collector", "garbage-collector")
     except BuildUnavailable as reason:
         pytest.skip(str(reason))
 

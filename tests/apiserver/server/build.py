@@ -13,6 +13,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent / "golang"
 
+KUBERNETES = Path(__file__).parents[1] / "kubernetes_code"
+"""The module of the programs that run code of Kubernetes itself."""
+
 
 class BuildUnavailable(Exception):
     """Go is not installed. The message can be shown as the reason for skipping tests."""
@@ -62,7 +65,8 @@ def _cache_folder() -> Path:
 
 def _source_digest(source: Path) -> str:
     digest = hashlib.sha256()
-    for file in (source / "go.mod", source / "go.sum", *sorted(source.glob("*.go"))):
+    module = source if (source / "go.mod").exists() else source.parent
+    for file in (module / "go.mod", module / "go.sum", *sorted(source.glob("*.go"))):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()

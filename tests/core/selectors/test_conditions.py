@@ -293,3 +293,11 @@ def test_content_of_another_shape_is_not_fulfilled() -> None:
         for resource in (DEPLOYMENTS, STATEFUL_SETS):
             body = {"metadata": {"name": "a", "namespace": "b"}, "spec": spec, "status": status}
             assert not rollout_complete(make_object(body, resource=resource))
+
+
+def test_the_deletion_of_an_object_that_is_too_deep_to_be_decoded_is_explained() -> None:
+    metadata = {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
+    obj = make_object({"metadata": metadata})
+    raw = obj.raw[:-1] + b',"x":%b}' % (b"[" * 50_000 + b"]" * 50_000)
+    deep = KubeObject(obj.key, "u", "1", raw, obj.resource)
+    assert deleted.explain(deep) == "the deletion waits for the finalizers a/b"

@@ -492,6 +492,12 @@ async def test_a_condition_of_content_needs_the_json_that_a_model_does_not_keep(
         with pytest.raises(UsageError, match=r"wait_until: condition_true\('Ready'\) reads an obj"):
             await informer.wait_until("default/a", condition_true("Ready"))
         assert await informer.wait_until("default/a", exists, timeout=5) == Slim("Pod")
+        for wait in (
+            informer.wait_until("default/a", deleted, timeout=0.01),
+            informer.wait_until_all(deleted, timeout=0.01),
+        ):
+            with pytest.raises(CacheWaitTimeout):
+                await wait
 
 
 # -- all objects -------------------------------------------------------------------------------

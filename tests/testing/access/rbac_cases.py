@@ -1,6 +1,6 @@
 """Requests under RBAC, and what the embedded server and Kubernetes' own code answer to them.
 
-The code of Kubernetes is the program in ``golang``: the authorizer of
+The code of Kubernetes is the program in ``tests/apiserver/kubernetes_code/rbac``: the authorizer of
 ``plugin/pkg/auth/authorizer/rbac`` and the storages of ``pkg/registry/rbac/*/policybased``, which
 are in no server that the tests build.
 """

@@ -13,7 +13,7 @@ import pytest
 from aioinformer import KubeObject, ResourceApi
 from aioinformer.errors import Forbidden
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, PolicyRule, User
-from tests.apiserver.server.build import BuildUnavailable, build_cached
+from tests.apiserver.server.build import KUBERNETES, BuildUnavailable, build_cached
 from tests.testing.access.rbac_cases import (
     GROUP,
     WRITER,
@@ -320,7 +320,7 @@ async def test_a_write_gives_no_rights_that_its_user_lacks(name: str) -> None:
 def kubernetes() -> Path:
     """Return the program with the authorizer and the storages of Kubernetes."""
     try:
-        return build_cached(Path(__file__).parent / "golang", "rbac")
+        return build_cached(KUBERNETES / "rbac", "rbac")
     except BuildUnavailable as reason:
         pytest.skip(str(reason))
 
