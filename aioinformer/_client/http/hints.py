@@ -94,12 +94,12 @@ def requires_tls(status: Status) -> bool:
 # -- paths and kubectl's options ---------------------------------------------------------------
 
 OBJECT_PATH = re.compile(
-    r"/(?P<root>api/v1|apis/(?P<group>[^/]+)/[^/]+)"
+    r"^.*/(?P<root>api/v1|apis/(?P<group>[^/]+)/[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]+))?"
     r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?$"
 )
 """The end of the path of an object, of its subresource, or of a collection (then without a name).
-A proxy may have a prefix before it."""
+A prefix may be before it: of a proxy, or of a wrong URL that has ``/api/v1`` already."""
 
 
 def _resource_name(path: re.Match[str]) -> str:
@@ -112,8 +112,8 @@ def _missing_resource_hint(path: re.Match[str]) -> str:
     has = f"`kubectl api-resources{option}` lists what the server has"
     if any((each.api_version, each.plural) == (api_version, path["plural"]) for each in BUILT_IN):
         return (
-            f"{path['plural']} are a part of Kubernetes: is the server's URL right, which ends "
-            f"before /{path['root']}, and does the server have {api_version}? {has}"
+            f"{path['plural']} are a part of Kubernetes: is the server's URL right (it must end "
+            f"before /{path['root']}), and does the server have {api_version}? {has}"
         )
     return f"no such resource, or not yet: is its CustomResourceDefinition installed? {has}"
 
