@@ -192,6 +192,8 @@ class RunWrites:
         informer = self._target.informer
         informer.check_bytes("patch_status() compares the status with")
         current = await self._newest_or_raise()
+        if not isinstance(status, Mapping):
+            raise TypeError(f"patch_status() takes a mapping of the status, not {status!r}")
         plain: dict[str, Any] = msgspec.to_builtins(dict(status), enc_hook=_to_plain)
         patch = reduce_merge_patch(current, {"status": plain})
         if not patch:
@@ -402,6 +404,11 @@ class RunWrites:
         labels: LabelChoice,
     ) -> tuple[ObjectKey, ...]:
         """Delete the children of this object that are not to be kept."""
+        if isinstance(children, str | Resource):
+            raise TypeError(
+                f"prune() takes the informer of the children, such as "
+                f"informers.informer({str(children)!r}), not {children!r}"
+            )
         owner = self._owner()
         namespace = owner.namespace or None
         kept = {_kept_key(each, children, namespace) for each in keep}
@@ -480,12 +487,14 @@ async def _delete(writer: ResourceWriter, child: KubeObject) -> bool:
 
 def _mutated(body: dict[str, Any], mutate: Mutate, key: ObjectKey) -> dict[str, Any]:
     """Return the body that ``mutate`` has changed in place."""
-    result = mutate(body)
-    if isawaitable(result):
+    result = mutate(body) if callable(mutate) else None
+    if not callable(mutate) or isawaitable(result):
         close = getattr(result, "close", None)
         if close is not None:
             close()  # a coroutine that is never awaited would be a warning
-        raise UsageError("mutate must be a plain function that changes the object in place")
+        raise UsageError(
+            f"mutate must be a plain function that changes the object in place, not {mutate!r}"
+        )
     if _key_of(body) != key:
         raise UsageError(f"mutate must not change the name or the namespace of {key}")
     return body
