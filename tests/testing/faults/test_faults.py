@@ -574,7 +574,7 @@ async def test_the_warning_names_the_requests_that_arrived_instead(
 
 
 def test_a_verb_that_no_request_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="verb must be one of .*'watch_list'.*, not 'lst'"):
+    with pytest.raises(ValueError, match=r"verb must be one of .*'watch_list'.*, not 'lst'"):
         Faults().status(503, verb=cast("Any", "lst"))
 
 
