@@ -485,7 +485,7 @@ async def _delete(writer: ResourceWriter, child: KubeObject) -> bool:
     return True
 
 
-def _mutated(body: dict[str, Any], mutate: Mutate, key: ObjectKey) -> dict[str, Any]:
+def _mutated(body: dict[str, Any], mutate: object, key: ObjectKey) -> dict[str, Any]:
     """Return the body that ``mutate`` has changed in place."""
     result = mutate(body) if callable(mutate) else None
     if not callable(mutate) or isawaitable(result):
