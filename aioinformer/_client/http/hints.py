@@ -289,6 +289,18 @@ RBAC_VERBS: Mapping[Method, str] = {
     "DELETE": "delete",
 }
 
+VERSION_DENIALS: Mapping[Method, tuple[str, str]] = {
+    "POST": (
+        "resourceVersion should not be set on objects to be created",
+        "remove metadata.resourceVersion from a copy of an object, or use apply",
+    ),
+    "PUT": (
+        "must be specified for an update",
+        "change a copy of the object as it was read, or use patch, which needs no version",
+    ),
+}
+"""The server's sentence for a version that a body must not have, or must have; what to do."""
+
 MAX_CAUSE_LENGTH = 300
 """Characters shown of a cause."""
 
@@ -314,6 +326,9 @@ def _hint_for_write_status(status: Status, path: str, method: Method) -> str:
             return "get or patch the existing object, or use apply, which creates or patches"
         case 409:
             return _hint_for_conflict(status)
+        case 422 | 500 if method in VERSION_DENIALS:
+            sentence, hint = VERSION_DENIALS[method]
+            return hint if sentence in status.message else ""
         case _:
             return ""
 
