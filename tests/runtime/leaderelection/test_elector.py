@@ -990,6 +990,24 @@ def test_a_request_that_the_server_always_rejects_is_reported_like_one_of_an_inf
     )
 
 
+def test_the_end_of_a_candidate_that_may_not_create_the_lease_is_no_recovery(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = ElectionSetup()
+
+    async def main() -> None:
+        place.faults.forbid(verb="create", resource="leases")
+        candidate = asyncio.create_task(under(place.elector(), wait_forever))
+        await asyncio.sleep(10)
+        candidate.cancel()
+        await asyncio.wait({candidate})
+
+    with caplog.at_level(logging.INFO, "aioinformer.election"):
+        run_simulated(main)
+    (line,) = caplog.messages
+    assert line.startswith("lease web/controller: CreateLease failed: Forbidden: ")
+
+
 @pytest.mark.parametrize("of", ["the group", "a member"])
 def test_the_lease_of_a_shard_group_is_named(of: str, caplog: pytest.LogCaptureFixture) -> None:
     place, problems = ElectionSetup(), list[Problem]()
