@@ -292,7 +292,7 @@ RBAC_VERBS: Mapping[Method, str] = {
 VERSION_DENIALS: Mapping[Method, tuple[str, str]] = {
     "POST": (
         "resourceVersion should not be set on objects to be created",
-        "remove metadata.resourceVersion from a copy of an object, or use apply",
+        "remove metadata.resourceVersion, which a copy of an existing object has",
     ),
     "PUT": (
         "must be specified for an update",

@@ -193,7 +193,9 @@ class RunWrites:
         informer.check_bytes("patch_status() compares the status with")
         current = await self._newest_or_raise()
         if not isinstance(status, Mapping):
-            raise TypeError(f"patch_status() takes a mapping of the status, not {status!r}")
+            raise TypeError(
+                f"patch_status() takes a mapping of the status, not {type(status).__name__}"
+            )
         plain: dict[str, Any] = msgspec.to_builtins(dict(status), enc_hook=_to_plain)
         patch = reduce_merge_patch(current, {"status": plain})
         if not patch:
@@ -487,14 +489,15 @@ async def _delete(writer: ResourceWriter, child: KubeObject) -> bool:
 
 def _mutated(body: dict[str, Any], mutate: object, key: ObjectKey) -> dict[str, Any]:
     """Return the body that ``mutate`` has changed in place."""
-    result = mutate(body) if callable(mutate) else None
-    if not callable(mutate) or isawaitable(result):
+    text = "mutate must be a plain function that changes the object in place"
+    if not callable(mutate):
+        raise UsageError(f"{text}, not {type(mutate).__name__}")
+    result = mutate(body)
+    if isawaitable(result):
         close = getattr(result, "close", None)
         if close is not None:
             close()  # a coroutine that is never awaited would be a warning
-        raise UsageError(
-            f"mutate must be a plain function that changes the object in place, not {mutate!r}"
-        )
+        raise UsageError(text)
     if _key_of(body) != key:
         raise UsageError(f"mutate must not change the name or the namespace of {key}")
     return body

@@ -155,7 +155,7 @@ def test_the_hint_for_a_rejected_write_names_a_remedy(status: Status, path: str,
         (
             "POST",
             Status(500, "", "resourceVersion should not be set on objects to be created"),
-            "remove metadata.resourceVersion from a copy of an object, or use apply",
+            "remove metadata.resourceVersion, which a copy of an existing object has",
         ),
         (
             "PUT",
