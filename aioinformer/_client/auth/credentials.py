@@ -177,14 +177,7 @@ class ExplicitServer:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     def __post_init__(self) -> None:
-        given: object = self.token
-        if not isinstance(given, str):
-            raise TypeError(f"token must be a str, not {type(given).__name__}")
-        if " " in given or not given.isprintable():
-            raise ValueError(
-                "a token is one word; the given token contains a space or a control character, "
-                "such as the line break at the end of a file: pass token.strip()"
-            )
+        _check_token(self.token)
 
     async def load(self) -> Credentials:
         """Return the credentials. The system's certificates are read in a thread.
@@ -197,6 +190,16 @@ class ExplicitServer:
             tls = await run_in_thread(create_ssl_context)
         authorization = FixedAuthorization(f"Bearer {self.token}" if self.token else "")
         return Credentials(self.server, authorization, FixedTls(tls) if tls else None, proxy=proxy)
+
+
+def _check_token(token: object) -> None:
+    if not isinstance(token, str):
+        raise TypeError(f"token must be a str, not {type(token).__name__}")
+    if " " in token or not token.isprintable():
+        raise ValueError(
+            "a token is one word; the given token contains a space or a control character, such as "
+            "the line break at the end of a file: pass token.strip()"
+        )
 
 
 def parse_server_url(text: str) -> URL:

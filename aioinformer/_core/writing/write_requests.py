@@ -325,16 +325,16 @@ _decode_kind = msgspec.json.Decoder(_KindEnvelope).decode
 
 
 def _checked_operations(patch: object) -> list[object]:
-    inside = ""
-    if isinstance(patch, Sequence):
-        given = list(cast("Sequence[object]", patch))
+    kind = type(patch).__name__
+    if isinstance(patch, Sequence) and not isinstance(patch, str):
+        given = [*cast("Sequence[object]", patch)]
         wrong = [each for each in given if not isinstance(each, Mapping)]
         if not wrong:
             return given
-        inside = "" if isinstance(patch, str) else f" with {type(wrong[0]).__name__} in it"
+        kind += f" with {type(wrong[0]).__name__} in it"
     raise UsageError(
         "a patch is a mapping (a merge patch) or a sequence of operations (a JSON patch), "
-        f"not {type(patch).__name__}{inside}"
+        f"not {kind}"
     )
 
 

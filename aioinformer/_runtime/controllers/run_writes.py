@@ -192,12 +192,7 @@ class RunWrites:
         informer = self._target.informer
         informer.check_bytes("patch_status() compares the status with")
         current = await self._newest_or_raise()
-        if not isinstance(status, Mapping):
-            raise TypeError(
-                f"patch_status() takes a mapping of the status, not {type(status).__name__}"
-            )
-        plain: dict[str, Any] = msgspec.to_builtins(dict(status), enc_hook=_to_plain)
-        patch = reduce_merge_patch(current, {"status": plain})
+        patch = reduce_merge_patch(current, {"status": _plain_status(status)})
         if not patch:
             return current
         if has_list(patch):
@@ -485,6 +480,15 @@ async def _delete(writer: ResourceWriter, child: KubeObject) -> bool:
     except (NotFound, Conflict):  # deleted, or created again under the same name
         return False
     return True
+
+
+def _plain_status(status: object) -> dict[str, Any]:
+    if not isinstance(status, Mapping):
+        kind = type(status).__name__  # the value may be a password
+        raise TypeError(f"patch_status() takes a mapping of the status, not {kind}")
+    fields = dict(cast("Mapping[str, Any]", status))
+    plain: dict[str, Any] = msgspec.to_builtins(fields, enc_hook=_to_plain)
+    return plain
 
 
 def _mutated(body: dict[str, Any], mutate: object, key: ObjectKey) -> dict[str, Any]:

@@ -853,23 +853,21 @@ def test_mutate_must_be_plain_and_keep_the_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "text"),
+    ("method", "argument", "text"),
     [
+        ("patch_status", "Open", r"patch_status\(\) takes a mapping of the status, not str$"),
         (
-            lambda ctx: ctx.patch_status("Open"),
-            r"patch_status\(\) takes a mapping of the status, not str$",
-        ),
-        (
-            lambda ctx: ctx.prune("bars.example.com"),
+            "prune",
+            "bars.example.com",
             r"prune\(\) takes the informer of the children, such as "
             r"informers.informer\('bars.example.com'\), not 'bars.example.com'",
         ),
     ],
 )
-def test_an_argument_of_another_kind_is_named(write: Any, text: str) -> None:
+def test_an_argument_of_another_kind_is_named(method: str, argument: str, text: str) -> None:
     async def action(setting: Setting) -> object:
         with pytest.raises(TypeError, match=text):
-            await write(setting.ctx)
+            await getattr(setting.ctx, method)(argument)
         return None
 
     reconcile_once(action, make_cluster("a"))
