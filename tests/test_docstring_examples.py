@@ -43,6 +43,10 @@ pytest_plugins = ["pytester"]
 SCOPE = "asyncio_default_fixture_loop_scope=function"
 """An option without which pytest-asyncio warns."""
 
+PUBLIC = {each: getattr(aioinformer, each) for each in vars(aioinformer)["__all__"]}
+"""Loaded before a run of ``pytester``, which unloads the modules that it has loaded: their classes
+would exist twice."""
+
 SERVED = frozenset({"client", "informers", "pods", "deployments", "ctx"})
 """Names for which an example needs a server."""
 
@@ -76,7 +80,7 @@ async def names_for(code: str, folder: Path) -> AsyncGenerator[dict[str, Any]]:
     """Return the names that an example finds."""
     names: dict[str, Any] = {"__name__": "example", "asyncio": asyncio, "folder": folder}
     names["__builtins__"] = builtins  # read by code that is run without a module
-    names |= {each: getattr(aioinformer, each) for each in vars(aioinformer)["__all__"]}
+    names |= PUBLIC
     names["cluster"] = cluster = Cluster()
     fill_cluster(cluster)
     if not identifiers(code) & SERVED:

@@ -58,14 +58,14 @@ class OperatorOptions:
         check_hook(self.on_error)
 
 
-def _check_lease(lease: str) -> None:
-    namespace, _, name = lease.partition("/")
+def _check_lease(lease: object) -> None:
+    namespace, _, name = lease.partition("/") if isinstance(lease, str) else ("", "", "")
     if not (namespace and name):
         raise UsageError(
             f"leader_election must be the namespace and the name of a Lease, such as "
             f"'default/{name or namespace or 'my-operator'}', not {lease!r}"
         )
-    ObjectKey.parse(lease)
+    ObjectKey.parse(str(lease))
 
 
 def default_identity() -> str:

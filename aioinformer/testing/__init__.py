@@ -54,7 +54,7 @@ Example::
     import pytest
     from aioinformer.testing import ApiServer, UnusedFault
 
-    with pytest.warns(UnusedFault, match="ErrorStatus 503 for list everything has concerned no"):
+    with pytest.warns(UnusedFault, match='ErrorStatus 503 for verb="list" has concerned no'):
         async with ApiServer() as server:
             server.faults.status(503, verb="list")
 

@@ -37,6 +37,7 @@ def options(**given: Any) -> OperatorOptions:
         ({"leader_election": "/web"}, UsageError, "such as 'default/web', not '/web'"),
         ({"leader_election": "web/"}, UsageError, "such as 'default/web', not 'web/'"),
         ({"leader_election": ""}, UsageError, "such as 'default/my-operator', not ''"),
+        ({"leader_election": True}, UsageError, "such as 'default/my-operator', not True"),
         ({"lease_duration": 5.0}, ValueError, "renew_deadline"),
         ({"port": "80"}, TypeError, "port"),
         ({"port": -1}, ValueError, "port must be from 0 to 65535, not -1"),

@@ -158,7 +158,7 @@ def test_a_fault_that_concerned_no_request_is_an_error_of_its_test(
     result = run(project)
     result.assert_outcomes(passed=5, errors=2, warnings=0)
     result.stdout.fnmatch_lines(
-        ["*UnusedFault: the fault ErrorStatus 503 for watch_list*get pods*"]
+        ['*UnusedFault: the fault ErrorStatus 503 for verb="watch_list"*get pods*']
     )
 
 

@@ -167,6 +167,7 @@ class ExplicitServer:
     trusted. ``environment`` may name a proxy.
 
     Raises:
+        TypeError: the token is no text.
         ValueError: the token contains a space or a control character.
     """
 
@@ -176,10 +177,7 @@ class ExplicitServer:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     def __post_init__(self) -> None:
-        if " " in self.token or not self.token.isprintable():
-            raise ValueError(
-                "a token is one word; the given token contains a space or a control character"
-            )
+        _check_token(self.token)
 
     async def load(self) -> Credentials:
         """Return the credentials. The system's certificates are read in a thread.
@@ -192,6 +190,16 @@ class ExplicitServer:
             tls = await run_in_thread(create_ssl_context)
         authorization = FixedAuthorization(f"Bearer {self.token}" if self.token else "")
         return Credentials(self.server, authorization, FixedTls(tls) if tls else None, proxy=proxy)
+
+
+def _check_token(token: object) -> None:
+    if not isinstance(token, str):
+        raise TypeError(f"token must be a str, not {type(token).__name__}")
+    if " " in token or not token.isprintable():
+        raise ValueError(
+            "a token is one word; the given token contains a space or a control character, such as "
+            "the line break at the end of a file: pass token.strip()"
+        )
 
 
 def parse_server_url(text: str) -> URL:
@@ -216,7 +224,10 @@ def parse_server_url(text: str) -> URL:
         text = f"a server is a URL such as https://10.0.0.1:6443, not {shown}{hint}"
         raise ConfigurationError(text)
     if url.user is not None or url.password is not None:
-        raise ConfigurationError(f"the URL of server {url.host} contains a user or password")
+        raise ConfigurationError(
+            f"the URL of server {url.host} contains a user or password: remove them, and give "
+            f"credentials in a kubeconfig, or as token="
+        )
     if url.query_string or url.fragment:
         raise ConfigurationError(
             f"the URL of server {url.host} contains a query or a fragment (the part after '?' or "

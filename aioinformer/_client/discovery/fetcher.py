@@ -194,7 +194,8 @@ class DiscoveryFetcher:
         except (NotFound, Forbidden) as error:
             if other := await self._find_without_list(resource):
                 return other
-            raise _unclear_error(resource, error) from error
+            wrong = "; is the server's URL right?" if isinstance(error, NotFound) else ""
+            raise _unclear_error(resource, error, wrong) from error
         found = await _parse_document(
             parse_aggregated_resources, document, self._describe_document(root)
         )
@@ -276,9 +277,10 @@ def _group_and_plural(resource: Resource) -> tuple[str, str]:
     return resource.group, resource.plural
 
 
-def _unclear_error(resource: Resource, error: FetchError) -> ProtocolError:
+def _unclear_error(resource: Resource, error: FetchError, hint: str = "") -> ProtocolError:
     path = f"/apis/{resource.group}" if resource.group else "/api"
-    return ProtocolError(f"can't find out if the server has {path}: {error}", phase="discovery")
+    text = f"can't find out if the server has {path}: {error}{hint}"
+    return ProtocolError(text, phase="discovery")
 
 
 def _is_from_api_server(error: NotFound) -> bool:

@@ -94,12 +94,12 @@ def requires_tls(status: Status) -> bool:
 # -- paths and kubectl's options ---------------------------------------------------------------
 
 OBJECT_PATH = re.compile(
-    r"/(?P<root>api/v1|apis/(?P<group>[^/]+)/[^/]+)"
+    r"^.*/(?P<root>api/v1|apis/(?P<group>[^/]+)/[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/[^/]+))?"
     r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?$"
 )
 """The end of the path of an object, of its subresource, or of a collection (then without a name).
-A proxy may have a prefix before it."""
+A prefix may be before it: of a proxy, or of a wrong URL that has ``/api/v1`` already."""
 
 
 def _resource_name(path: re.Match[str]) -> str:
@@ -112,8 +112,8 @@ def _missing_resource_hint(path: re.Match[str]) -> str:
     has = f"`kubectl api-resources{option}` lists what the server has"
     if any((each.api_version, each.plural) == (api_version, path["plural"]) for each in BUILT_IN):
         return (
-            f"{path['plural']} are a part of Kubernetes: is the server's URL right, which ends "
-            f"before /{path['root']}, and does the server have {api_version}? {has}"
+            f"{path['plural']} are a part of Kubernetes: is the server's URL right (it must end "
+            f"before /{path['root']}), and does the server have {api_version}? {has}"
         )
     return f"no such resource, or not yet: is its CustomResourceDefinition installed? {has}"
 
@@ -289,6 +289,18 @@ RBAC_VERBS: Mapping[Method, str] = {
     "DELETE": "delete",
 }
 
+VERSION_DENIALS: Mapping[Method, tuple[str, str]] = {
+    "POST": (
+        "resourceVersion should not be set on objects to be created",
+        "remove metadata.resourceVersion, which a copy of an existing object has",
+    ),
+    "PUT": (
+        "must be specified for an update",
+        "change a copy of the object as it was read, or use patch, which needs no version",
+    ),
+}
+"""The server's sentence for a version that a body must not have, or must have; what to do."""
+
 MAX_CAUSE_LENGTH = 300
 """Characters shown of a cause."""
 
@@ -314,6 +326,9 @@ def _hint_for_write_status(status: Status, path: str, method: Method) -> str:
             return "get or patch the existing object, or use apply, which creates or patches"
         case 409:
             return _hint_for_conflict(status)
+        case 422 | 500 if method in VERSION_DENIALS:
+            sentence, hint = VERSION_DENIALS[method]
+            return hint if sentence in status.message else ""
         case _:
             return ""
 

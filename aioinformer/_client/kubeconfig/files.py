@@ -83,7 +83,10 @@ class KubeconfigFiles:
                 lists the existing contexts.
         """
         if self.are_empty:
-            raise ConfigurationError(f"{self.origin} is empty; put the cluster's kubeconfig there")
+            raise ConfigurationError(
+                f"{self.origin} is empty: it has no clusters, contexts or users; put the cluster's "
+                f"kubeconfig there"
+            )
         chosen = name or self.current_context
         names = self.parts["contexts"]
         has = f"it has {', '.join(names)}" if names else "it has no contexts"

@@ -171,6 +171,8 @@ class Election:
         self._reread_after_failure = False
         self._release_deadline = NEVER
         self.released = False
+        self.expires = False
+        """True if the release was given up while the Lease may still be this candidate's."""
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -234,7 +236,7 @@ class Election:
     def seek(self, now: float) -> None:
         """Start to run for a term. Everything that ran in the previous term must have ended."""
         self.phase, self._term, self._next_action_at = "seeking", self._term + 1, now
-        self.writes_next = self._reread_after_failure = self.released = False
+        self.writes_next = self._reread_after_failure = self.released = self.expires = False
         self.lost_reason, self.leads_until = "", -NEVER
 
     def release(self, now: float) -> None:
@@ -271,7 +273,7 @@ class Election:
         if self.phase == "leading" and now >= self.leads_until:
             self._lose(f"it was not renewed for {self.times.renew_deadline:g} s")
         elif self.phase == "releasing" and now >= self._release_deadline:
-            self.phase = "ended"
+            self.phase, self.expires = "ended", True
 
     def step(self, now: float, wall: dt.datetime) -> ElectionAction:
         """Return the next action. ``wall`` is the date to write into the Lease, and used for

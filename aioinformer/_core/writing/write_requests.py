@@ -326,14 +326,16 @@ _decode_kind = msgspec.json.Decoder(_KindEnvelope).decode
 
 
 def _checked_operations(patch: object) -> list[object]:
-    given, kind = list[object](), type(patch).__name__
-    if isinstance(patch, Sequence):
-        given.extend(cast("Sequence[object]", patch))  # the characters of a str fail the next check
-        if all(isinstance(operation, Mapping) for operation in given):
+    kind = type(patch).__name__
+    if isinstance(patch, Sequence) and not isinstance(patch, str):
+        given = [*cast("Sequence[object]", patch)]
+        wrong = [each for each in given if not isinstance(each, Mapping)]
+        if not wrong:
             return given
+        kind += f" with {type(wrong[0]).__name__} in it"
     raise UsageError(
         "a patch is a mapping (a merge patch) or a sequence of operations (a JSON patch), "
-        f"not {kind}{' of something else' if given else ''}"
+        f"not {kind}"
     )
 
 

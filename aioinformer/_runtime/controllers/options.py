@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from aioinformer._core.arguments import check_field_manager, check_int
+from aioinformer._core.arguments import check_field_manager, check_int, check_seconds
 from aioinformer._core.controllers.finalizers import check_finalizer_name
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.instrumentation import Metrics, Tracing
@@ -78,8 +78,9 @@ class ControllerOptions:
         check_int("concurrency", self.concurrency)
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout must be seconds, or None for no limit, not {self.timeout:g}")
+        if self.timeout is not None:
+            check_seconds("timeout", self.timeout)
+        check_seconds("shutdown_timeout", self.shutdown_timeout, zero="no wait")
         check_hook(self.on_error)
         if not callable(getattr(self.backoff, "when", None)):
             raise TypeError(

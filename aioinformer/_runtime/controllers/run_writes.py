@@ -192,8 +192,7 @@ class RunWrites:
         informer = self._target.informer
         informer.check_bytes("patch_status() compares the status with")
         current = await self._newest_or_raise()
-        plain: dict[str, Any] = msgspec.to_builtins(dict(status), enc_hook=_to_plain)
-        patch = reduce_merge_patch(current, {"status": plain})
+        patch = reduce_merge_patch(current, {"status": _plain_status(status)})
         if not patch:
             return current
         if has_list(patch):
@@ -396,6 +395,11 @@ class RunWrites:
         labels: LabelChoice,
     ) -> tuple[ObjectKey, ...]:
         """Delete the children of this object that are not to be kept."""
+        if isinstance(children, str | Resource):
+            raise TypeError(
+                f"prune() takes the informer of the children, such as "
+                f"informers.informer({str(children)!r}), not {children!r}"
+            )
         owner = self._owner()
         namespace = owner.namespace or None
         kept = {_kept_key(each, children, namespace) for each in keep}
@@ -472,14 +476,26 @@ async def _delete(writer: ResourceWriter, child: KubeObject) -> bool:
     return True
 
 
-def _mutated(body: dict[str, Any], mutate: Mutate, key: ObjectKey) -> dict[str, Any]:
+def _plain_status(status: object) -> dict[str, Any]:
+    if not isinstance(status, Mapping):
+        kind = type(status).__name__  # the value may be a password
+        raise TypeError(f"patch_status() takes a mapping of the status, not {kind}")
+    fields = dict(cast("Mapping[str, Any]", status))
+    plain: dict[str, Any] = msgspec.to_builtins(fields, enc_hook=_to_plain)
+    return plain
+
+
+def _mutated(body: dict[str, Any], mutate: object, key: ObjectKey) -> dict[str, Any]:
     """Return the body that ``mutate`` has changed in place."""
+    text = "mutate must be a plain function that changes the object in place"
+    if not callable(mutate):
+        raise UsageError(f"{text}, not {type(mutate).__name__}")
     result = mutate(body)
     if isawaitable(result):
         close = getattr(result, "close", None)
         if close is not None:
             close()  # a coroutine that is never awaited would be a warning
-        raise UsageError("mutate must be a plain function that changes the object in place")
+        raise UsageError(text)
     if _key_of(body) != key:
         raise UsageError(f"mutate must not change the name or the namespace of {key}")
     return body

@@ -137,8 +137,10 @@ class Campaign:
             self.election.record_read(lease, self._clock.now, random.random())
         else:
             self.election.record_write(lease, self._clock.now, random.random())
-        # After a read, a write that has failed may be due again.
-        due = isinstance(action, ReadLease) and self.election.writes_next
+        # After a read, a write that has failed may be due again; after the read of a release it is
+        # given up.
+        failed = self.election.writes_next or self.election.phase == "ended"
+        due = isinstance(action, ReadLease) and failed
         self._reporter.misused("" if lease is None else self._find_misuse(lease))
         self._reporter.succeeded(*map(_text_of, (ReadLease,) if due else _ACTIONS))
 

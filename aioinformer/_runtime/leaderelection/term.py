@@ -209,13 +209,12 @@ class LeadershipTerm:
 
     async def _release(self) -> None:
         self._election.release(self._clock.now)
-        releasing = self._election.phase == "releasing"
         try:
             await self._campaign.run(self._on_change)
         except Exception:
             log.exception("the lease %s was not released", self._name)
             return
-        if releasing and not self._election.released:
+        if self._election.expires:
             log.warning("the lease %s was not released; it expires by itself", self._name)
 
     async def _stop(self) -> None:

@@ -185,8 +185,8 @@ class EventRecorder:
                     self._dropped & (self._dropped - 1) == 0
                 ):  # log at 1, 2, 4, 8... discarded Events
                     log.warning(
-                        "%r: %s discarded, since %d others wait to be sent",
-                        self,
+                        "events of %s: %s discarded, since %d others wait to be sent",
+                        self._reporter.controller,
                         quantity(self._dropped, "event"),
                         MAX_QUEUED,
                     )
@@ -227,7 +227,11 @@ class EventRecorder:
             if left := len(self._unsent):
                 self._dropped += left
                 self._unsent.clear()
-                log.warning("%r has ended with %s unsent", self, quantity(left, "event"))
+                log.warning(
+                    "events of %s: ended with %s unsent",
+                    self._reporter.controller,
+                    quantity(left, "event"),
+                )
 
     async def _flush(self) -> None:
         """Send the queued Events and the counts of all series within ``shutdown_timeout``."""
@@ -280,8 +284,9 @@ class EventRecorder:
                 await asyncio.sleep(_retry_delay(error, attempt))
             except Exception as error:
                 log.exception(
-                    "%r: the writer raised an error of another kind than a ResourceWriter does",
-                    self,
+                    "events of %s: the writer raised an error of another kind than a "
+                    "ResourceWriter does",
+                    self._reporter.controller,
                 )
                 self._give_up(series, error)
                 return
@@ -315,10 +320,10 @@ class EventRecorder:
         self._failed += 1
         self._outage.begin()
         self._series_tracker.forget(series)
-        self._report(f"{series.record}", error)
+        self._report(f"{series.record}", error, " was not sent")
 
-    def _report(self, cause: str, error: Exception) -> None:
-        log.warning("%r: %s: %s", self, cause, error)
+    def _report(self, cause: str, error: Exception, what: str = "") -> None:
+        log.warning("events of %s: %s%s: %s", self._reporter.controller, cause, what, error)
         problem = Problem(
             informer=self._reporter.controller, phase="event", cause=cause, error=error
         )

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, get_args
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
@@ -148,7 +148,9 @@ class Fault:
         self.effect = effect
         self.hits = 0
         """Requests that the fault has concerned so far."""
-        self._verb: RequestVerb = requests.get("verb", "any")
+        self.verb: RequestVerb = requests.get("verb", "any")
+        if self.verb not in get_args(RequestVerb):
+            raise ValueError(f"verb must be one of {get_args(RequestVerb)}, not {self.verb!r}")
         self._resource: str | Resource | None = requests.get("resource")
         self._times = times
         self.share = share
@@ -186,7 +188,7 @@ class Fault:
             return False
         if isinstance(effect, LIST_EFFECTS) and verb != "list":
             return False
-        if self._verb not in ("any", verb, "watch" if is_watch else verb):
+        if self.verb not in ("any", verb, "watch" if is_watch else verb):
             return False
         under_way = number is not None and number < self.number
         if self._under_way not in (None, under_way):
@@ -215,14 +217,14 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """The fault and its requests, as ``ErrorStatus 503 for list everything``."""
+        """The fault and its requests, as ``ErrorStatus 503 for verb="list"``."""
         status = getattr(self.effect, "status", None)
         code = f" {status.code}" if isinstance(status, Status) else ""
-        requests = f"{self._verb} {self._resource or 'everything'}"
-        return f"{type(self.effect).__name__}{code} for {requests}"
+        of = f' resource="{self._resource}"' if self._resource else ""
+        return f'{type(self.effect).__name__}{code} for verb="{self.verb}"{of}'
 
     def __repr__(self) -> str:
-        requests = f"{self._verb} {self._resource or 'everything'}"
+        requests = f"{self.verb} {self._resource or 'everything'}"
         state = "ended" if self.ended else "on" if self.active else "used up"
         state = "retired" if self.retired and not self.ended else state
         return f"<Fault {self.effect} for {requests} {state} {quantity(self.hits, 'hit')}>"
@@ -451,8 +453,8 @@ class Faults:
                     f"the fault {fault.name} has concerned no request; requests since it began: "
                     f"{', '.join(arrived) or 'none'}"
                 )
-                if "list" in fault.name and any(each.startswith("watch_list") for each in arrived):
-                    message += '; an informer begins with a verb="watch_list", which is no "list"'
+                if fault.verb == "list" and any(each.startswith("watch_list") for each in arrived):
+                    message += '; an informer begins with a watch_list: pass verb="watch_list"'
                 warnings.warn(message, UnusedFault, stacklevel=3)
         self._unused.clear()
 

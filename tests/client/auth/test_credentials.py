@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from typing import Any
 
 import pytest
 from yarl import URL
@@ -65,6 +66,13 @@ def test_a_token_of_several_words_is_rejected_without_being_shown(token: str) ->
     with pytest.raises(ValueError, match="a token is one word") as caught:
         ExplicitServer(SERVER, token)
     assert "abc" not in str(caught.value)
+    assert str(caught.value).endswith(": pass token.strip()")
+
+
+def test_a_token_of_bytes_is_rejected_without_being_shown() -> None:
+    token: Any = b"abc"
+    with pytest.raises(TypeError, match=r"token must be a str, not bytes$"):
+        ExplicitServer(SERVER, token)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +132,7 @@ def test_the_error_does_not_quote_an_invalid_server_url_that_contains_a_secret(
 
 
 def test_a_password_in_a_server_url_is_rejected_without_being_shown() -> None:
-    with pytest.raises(ConfigurationError, match=r"server host\.example contains a user") as caught:
+    with pytest.raises(ConfigurationError, match=r"in a kubeconfig, or as token=$") as caught:
         parse_server_url("https://admin:canary@host.example")
     assert "canary" not in str(caught.value)
 

@@ -102,18 +102,22 @@ def test_a_resource_that_is_not_there_may_not_be_installed(path: str, command: s
     assert f"{command} lists what the server has" in hint_for_read_error(Status(404), path, "list")
 
 
+PODS_MISSING = (
+    "pods are a part of Kubernetes: is the server's URL right (it must end before /api/v1), and "
+    "does the server have v1? `kubectl api-resources` lists what the server has"
+)
+
+
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        (
-            "/foo/api/v1/namespaces/web/pods",
-            "pods are a part of Kubernetes: is the server's URL right, which ends before /api/v1, "
-            "and does the server have v1? `kubectl api-resources` lists what the server has",
-        ),
+        ("/foo/api/v1/namespaces/web/pods", PODS_MISSING),
+        ("/api/v1/api/v1/pods", PODS_MISSING),
+        ("/apis/apps/v1/api/v1/namespaces/web/pods", PODS_MISSING),
         (
             "/apis/apps/v1/deployments",
-            "deployments are a part of Kubernetes: is the server's URL right, which ends before "
-            "/apis/apps/v1, and does the server have apps/v1? `kubectl api-resources "
+            "deployments are a part of Kubernetes: is the server's URL right (it must end before "
+            "/apis/apps/v1), and does the server have apps/v1? `kubectl api-resources "
             "--api-group=apps` lists what the server has",
         ),
     ],

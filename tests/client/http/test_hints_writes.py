@@ -150,6 +150,29 @@ def test_the_hint_for_a_rejected_write_names_a_remedy(status: Status, path: str,
 
 
 @pytest.mark.parametrize(
+    ("method", "status", "text"),
+    [
+        (
+            "POST",
+            Status(500, "", "resourceVersion should not be set on objects to be created"),
+            "remove metadata.resourceVersion, which a copy of an existing object has",
+        ),
+        (
+            "PUT",
+            Status(422, "Invalid", "metadata.resourceVersion: must be specified for an update"),
+            "change a copy of the object as it was read, or use patch, which needs no version",
+        ),
+        ("POST", Status(422, "Invalid", "must be specified for an update"), ""),
+        ("PATCH", Status(500, "", "resourceVersion should not be set on objects"), ""),
+    ],
+)
+def test_the_hint_for_a_version_in_a_body_says_what_to_write(
+    method: Method, status: Status, text: str
+) -> None:
+    assert hint_for_write_error(status, POD, method) == text
+
+
+@pytest.mark.parametrize(
     "status",
     [
         Status(404, "NotFound", 'pods "a" not found', {"name": "a", "kind": "pods"}),

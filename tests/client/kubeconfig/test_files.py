@@ -234,9 +234,9 @@ async def test_a_file_or_context_that_the_program_names_is_not_replaced_by_the_s
     path = write_kubeconfig(tmp_path, "")
     named = Kubeconfig(path, environment=pod.environment, mount=pod.mount)
     chosen = Kubeconfig(context="main", environment=pod.environment, mount=pod.mount)
+    text = "is empty: it has no clusters, contexts or users; put the cluster's kubeconfig there"
 
-    assert await load_error(named) == f"{path} is empty; put the cluster's kubeconfig there"
-    assert await load_error(chosen) == f"{path} is empty; put the cluster's kubeconfig there"
+    assert await load_error(named) == await load_error(chosen) == f"{path} {text}"
 
 
 # -- compression -------------------------------------------------------------------------------

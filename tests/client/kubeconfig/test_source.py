@@ -235,7 +235,7 @@ async def test_a_context_without_a_user_is_anonymous(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "is empty; put the cluster's kubeconfig there"),
+        ("", "is empty: it has no clusters, contexts or users; put the cluster's"),
         (" \n", "is empty"),
         ("[1, 2]", "is not a YAML mapping, as a kubeconfig must be; is it the right file?"),
         ("# canary-7c21", "is empty"),
@@ -248,6 +248,7 @@ async def test_a_context_without_a_user_is_anonymous(
         ("a: [\nb: *canary-7c21", "is not valid YAML: line 2: an anchor is unknown"),
         ("canary-7c21:\n" + "- " * 5000, "is not valid YAML: it is nested too deeply"),
         ("{}", "is empty"),
+        ("{apiVersion: v1, kind: Config}", "is empty: it has no clusters, contexts or users"),
         ("users: [{name: a}]", "has no current context; it has no contexts"),
     ],
     ids=[
@@ -264,6 +265,7 @@ async def test_a_context_without_a_user_is_anonymous(
         "an unknown anchor",
         "nested too deeply",
         "nothing in it",
+        "no clusters",
         "a user alone",
     ],
 )

@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from msgspec import Struct
@@ -839,10 +839,33 @@ def test_mutate_must_be_plain_and_keep_the_name() -> None:
     async def action(setting: Setting) -> object:
         with pytest.raises(UsageError, match="mutate must be a plain function"):
             await setting.ctx.create_or_update(bar("child"), asynchronous)
+        with pytest.raises(UsageError, match=r"object in place, not dict$"):
+            await setting.ctx.create_or_update(bar("child"), cast("Any", {"data": 1}))
         with pytest.raises(UsageError, match="must not change the name or the namespace"):
             await setting.ctx.create_or_update(bar("child"), renames)
         with pytest.raises(UsageError, match=r"needs metadata\.name: it identifies"):
             await setting.ctx.create_or_update(bar(""), renames)
+        return None
+
+    reconcile_once(action, make_cluster("a"))
+
+
+@pytest.mark.parametrize(
+    ("method", "argument", "text"),
+    [
+        ("patch_status", "Open", r"patch_status\(\) takes a mapping of the status, not str$"),
+        (
+            "prune",
+            "bars.example.com",
+            r"prune\(\) takes the informer of the children, such as "
+            r"informers.informer\('bars.example.com'\), not 'bars.example.com'",
+        ),
+    ],
+)
+def test_an_argument_of_another_kind_is_named(method: str, argument: str, text: str) -> None:
+    async def action(setting: Setting) -> object:
+        with pytest.raises(TypeError, match=text):
+            await getattr(setting.ctx, method)(argument)
         return None
 
     reconcile_once(action, make_cluster("a"))

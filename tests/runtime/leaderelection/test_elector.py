@@ -951,6 +951,24 @@ def test_a_request_that_the_server_always_rejects_is_reported_like_one_of_an_inf
     assert re.fullmatch(rf"{subject}: requests succeed again after \d\d s", recovered[0])
 
 
+def test_the_end_of_a_candidate_that_may_not_create_the_lease_is_no_recovery(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = ElectionSetup()
+
+    async def main() -> None:
+        place.faults.forbid(verb="create", resource="leases")
+        candidate = asyncio.create_task(under(place.elector(), wait_forever))
+        await asyncio.sleep(10)
+        candidate.cancel()
+        await asyncio.wait({candidate})
+
+    with caplog.at_level(logging.INFO, "aioinformer.election"):
+        run_simulated(main)
+    (line,) = caplog.messages
+    assert line.startswith("lease web/controller: CreateLease failed: Forbidden: ")
+
+
 def test_a_candidate_that_has_lost_its_lease_does_not_name_itself_as_the_leader() -> None:
     place = ElectionSetup()
 

@@ -222,7 +222,8 @@ def test_a_rejected_event_is_counted_logged_and_reported(caplog: pytest.LogCaptu
     (problem,) = stage.problems
     assert isinstance(problem.error, Forbidden)
     assert (problem.informer, problem.phase) == ("example.com/foo", "event")
-    assert "Normal Created of Pod web/web-0" in caplog.text
+    beginning = "events of example.com/foo: Normal Created of Pod web/web-0 was not sent: "
+    assert beginning in caplog.text
 
 
 def test_the_recorder_limits_the_attempts_to_send_an_event(
@@ -359,7 +360,7 @@ def test_the_end_of_a_recorder_waits_at_most_its_timeout(caplog: pytest.LogCaptu
 
     with caplog.at_level(logging.WARNING):
         staged(act)
-    assert "1 event unsent" in caplog.text
+    assert "events of example.com/foo: ended with 1 event unsent" in caplog.messages
 
 
 def test_the_bodys_exception_passes_through() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Literal, cast
 
 import aiohttp
 import msgspec
@@ -536,9 +536,9 @@ def end_by_name(faults: Faults) -> None:
 @pytest.mark.parametrize(
     ("switch", "text"),
     [
-        (leave_on, "ErrorStatus 503 for list everything has"),
-        (end_at_once, "Delay for list nodes has"),
-        (end_by_name, "Cut for watch nodes"),
+        (leave_on, 'ErrorStatus 503 for verb="list" has'),
+        (end_at_once, 'Delay for verb="list" resource="nodes" has'),
+        (end_by_name, 'Cut for verb="watch" resource="nodes"'),
     ],
     ids=["still on", "left", "ended"],
 )
@@ -550,25 +550,37 @@ async def test_a_server_warns_at_its_end_of_a_fault_that_concerned_no_request(
             switch(server.faults)
 
 
-async def test_the_warning_names_the_requests_that_arrived_instead() -> None:
+@pytest.mark.parametrize(
+    ("verb", "advice"),
+    [
+        ("list", '; an informer begins with a watch_list: pass verb="watch_list"'),
+        ("watch_list", ""),
+    ],
+)
+async def test_the_warning_names_the_requests_that_arrived_instead(
+    verb: Literal["list", "watch_list"], advice: str
+) -> None:
     async def scenario() -> None:
         async with ApiServer() as server:
             await watch_pods(server)
-            server.faults.status(503, verb="list", resource="nodes")
+            server.faults.status(503, verb=verb, resource="nodes")
             await watch_pods(server)
 
     with pytest.warns(UnusedFault) as caught:
         await scenario()
     (warning,) = caught
-    assert str(warning.message).endswith(
-        'watch_list pods; an informer begins with a verb="watch_list", which is no "list"'
-    )
+    assert str(warning.message).endswith(f"requests since it began: watch_list pods{advice}")
     assert warning.filename == __file__
+
+
+def test_a_verb_that_no_request_has_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"verb must be one of .*'watch_list'.*, not 'lst'"):
+        Faults().status(503, verb=cast("Any", "lst"))
 
 
 def test_a_server_in_a_thread_warns_as_well() -> None:
     with (
-        pytest.warns(UnusedFault, match="ErrorStatus 503 for list everything"),
+        pytest.warns(UnusedFault, match='ErrorStatus 503 for verb="list"'),
         ApiServerThread() as server,
     ):
         leave_on(server.faults)
