@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 
@@ -29,8 +30,8 @@ def host_and_port(url: URL) -> str:
 
 SOCKS_SCHEMES = ("socks5", "socks5h")
 SOCKS_PORT = 1080
-MAX_LOGIN_BYTES = 255
-"""Bytes of a user or a password in SOCKS5."""
+MAX_LOGIN = 255
+"""Characters of a user or a password in SOCKS5; python-socks sends ASCII alone."""
 
 UNBRACKETED_ADDRESS = re.compile(
     r"(?:[^/?#]*://)?(?:[^/?#]*@)?\[?[\da-f]*(?::[\da-f.]*){2,}(?:%[^/?#\]]*)?(?:[/?#].*)?",
@@ -81,7 +82,8 @@ def parse_proxy_url(text: str) -> Proxy:
     """Parse the URL of a proxy, which may contain a user and password.
 
     Raises:
-        ConfigurationError: the text is not the URL of an HTTP or SOCKS5 proxy.
+        ConfigurationError: the text is not the URL of an HTTP or SOCKS5 proxy, or the extra
+            ``socks`` is not installed.
     """
     try:
         url = URL(text)
@@ -94,9 +96,15 @@ def parse_proxy_url(text: str) -> Proxy:
         )
     login = None if url.user is None else (url.user, url.password or "")
     if url.scheme in SOCKS_SCHEMES:
-        if login and not all(0 < len(each.encode()) <= MAX_LOGIN_BYTES for each in login):
+        if find_spec("python_socks") is None:
             raise ConfigurationError(
-                f"the user and the password of a SOCKS5 proxy have 1 to {MAX_LOGIN_BYTES} bytes"
+                "a SOCKS5 proxy needs python-socks, which is not installed: "
+                "pip install 'aioinformer[socks]'"
+            )
+        if login and not all(0 < len(each) <= MAX_LOGIN and each.isascii() for each in login):
+            raise ConfigurationError(
+                f"the user and the password of a SOCKS5 proxy have 1 to {MAX_LOGIN} ASCII "
+                f"characters"
             )
         return Proxy(url.with_user(None).with_port(url.port or SOCKS_PORT), login=login)
     if login is None:

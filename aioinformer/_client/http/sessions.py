@@ -48,14 +48,18 @@ def open_socket(address: Address) -> socket.socket:
     opened_addresses.get([]).append(str(host))
     opened = socket.socket(family, kind, protocol)
     try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE_OPTIONS:
-            if (option := getattr(socket, name, None)) is not None:
-                opened.setsockopt(socket.IPPROTO_TCP, option, value)
+        keep_alive(opened)
     except OSError:
         opened.close()
         raise
     return opened
+
+
+def keep_alive(opened: socket.socket) -> None:
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE_OPTIONS:
+        if (option := getattr(socket, name, None)) is not None:
+            opened.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class Sessions:
@@ -123,16 +127,17 @@ def _create_session(
     connect: float,
     sock_read: float | None,
 ) -> aiohttp.ClientSession:
-    create: Callable[..., aiohttp.TCPConnector] = aiohttp.TCPConnector
+    create: Callable[..., aiohttp.TCPConnector]
     if proxy is not None and proxy.is_socks:
-        create = partial(SocksConnector, proxy)
+        create = partial(SocksConnector, proxy, prepare_socket=keep_alive)
+    else:
+        create = partial(aiohttp.TCPConnector, socket_factory=open_socket)
     return aiohttp.ClientSession(
         connector=create(
             resolver=resolver,
             limit=0,  # ``Transport`` has its own limits
             ssl=True if tls is None else tls,
             use_dns_cache=False,  # it would alternate between the addresses
-            socket_factory=open_socket,
         ),
         # aiohttp's default total of 300 s would end a watch in the middle of its life.
         timeout=aiohttp.ClientTimeout(total=None, connect=connect, sock_read=sock_read),
