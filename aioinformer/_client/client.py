@@ -36,7 +36,14 @@ from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer._runtime.tasks.event_loop import own_loop
-from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, UsageError
+from aioinformer.errors import (
+    ConfigurationError,
+    FetchError,
+    NotRunning,
+    Phase,
+    RequestTimedOut,
+    UsageError,
+)
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -197,7 +204,11 @@ class Client:
         self._loop = own_loop()
         self._state = "opening"
         try:
-            credentials = await self._source.load()
+            try:
+                credentials = await self._source.load()
+            except BlockingIOError as error:  # no thread can be started
+                text = f"the credentials can't be read: {error.strerror}"
+                raise ConfigurationError(text) from error
             self._transport = Transport(
                 credentials,
                 headers=self._headers,

@@ -51,7 +51,7 @@ def is_loopback(url: URL) -> bool:
     """Return True if the host of a URL is ``localhost`` or a loopback address."""
     host = (url.raw_host or "").lower()
     address = _parse_address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
+    return host.removesuffix(".") == "localhost" or (address is not None and address.is_loopback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,10 @@ def parse_proxy_url(text: str) -> Proxy:
     """
     try:
         url = URL(text)
+        has_host = bool(url.host)
     except ValueError:
-        url = URL()
-    if url.scheme not in ("http", "https", *SOCKS_SCHEMES) or not url.host:
+        has_host, url = False, URL()
+    if url.scheme not in ("http", "https", *SOCKS_SCHEMES) or not has_host:
         hint = bracket_hint(text, "http://[fd00::1]:3128")
         raise ConfigurationError(
             f"a proxy is a URL such as http://10.0.0.1:3128 or socks5://10.0.0.1:1080{hint}"

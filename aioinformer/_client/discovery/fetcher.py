@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.off_loop import compute_in_thread
 from aioinformer._client.discovery.catalogue import Catalogue, copy_error, split_group_version
 from aioinformer._client.discovery.documents import (
     ServedResource,
@@ -258,7 +258,7 @@ async def _parse_document(
 ) -> T:
     """Parse a document, in a thread if it is long: that of a large cluster takes 50 ms."""
     call = partial(parse, document, *more, **named)
-    return call() if len(document) <= MAX_INLINE_BYTES else await run_in_thread(call)
+    return call() if len(document) <= MAX_INLINE_BYTES else await compute_in_thread(call)
 
 
 def _find_resource(served: Iterable[ServedResource], resource: Resource) -> Resource | None:

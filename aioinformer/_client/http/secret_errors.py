@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.off_loop import compute_in_thread
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer.errors import ServerError, Status, server_error
@@ -246,7 +246,7 @@ async def run_redaction(request: ApiRequest, redact: Callable[[], T]) -> T:
     """Call ``redact``, which hides the values of the request; for a large Secret in a thread."""
     if len(request.body) <= MAX_BYTES_ON_LOOP or not is_secret_path(request.path):
         return redact()
-    redaction = asyncio.ensure_future(run_in_thread(redact))
+    redaction = asyncio.ensure_future(compute_in_thread(redact))
     try:
         return await asyncio.shield(redaction)
     finally:  # also after a cancellation: what is not redacted must not be seen

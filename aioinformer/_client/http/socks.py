@@ -80,7 +80,7 @@ class SocksConnector(aiohttp.TCPConnector):
 
         url, login = self._proxy.url, self._proxy.login or (None, None)
         failure = OSError("its name has no address")
-        for found in await self._proxy_resolver.resolve(url.host or "", url.port or 0):
+        for found in await self._proxy_resolver.resolve(url.raw_host or "", url.port or 0):
             opened_addresses.get([]).append(found["host"])
             proxy = SocksProxy(ProxyType.SOCKS5, found["host"], found["port"], *login)
             try:

@@ -68,7 +68,16 @@ def test_a_token_of_several_words_is_rejected_without_being_shown(token: str) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["", "10.0.0.1:6443", "ftp://host", "https://", "unix:///run/api", "http://[bad"]
+    "text",
+    [
+        "",
+        "10.0.0.1:6443",
+        "ftp://host",
+        "https://",
+        "unix:///run/api",
+        "http://[bad",
+        "http://xn--a",
+    ],
 )
 def test_a_server_that_is_no_http_url_is_a_configuration_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"a server is a URL such as https://10\.0\.0\.1"):

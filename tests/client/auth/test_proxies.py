@@ -29,7 +29,9 @@ def test_a_proxy_without_a_user_needs_no_header() -> None:
     assert parse_proxy_url("http://proxy.example:3128") == Proxy(URL("http://proxy.example:3128"))
 
 
-@pytest.mark.parametrize("text", ["socks4://proxy:1080", "proxy:3128", "http://[bad", "socks5:"])
+@pytest.mark.parametrize(
+    "text", ["socks4://proxy:1080", "proxy:3128", "http://[bad", "socks5:", "http://xn--a"]
+)
 def test_a_proxy_that_is_no_http_proxy_is_rejected(text: str) -> None:
     with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
         parse_proxy_url(text)

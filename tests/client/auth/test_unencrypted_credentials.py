@@ -161,6 +161,7 @@ async def test_a_request_without_credentials_needs_no_tls(monkeypatch: pytest.Mo
         ("http://[::1]:8001", True),
         ("http://[::ffff:127.0.0.1]", True),
         ("http://LOCALHOST:8001", True),
+        ("http://localhost.:8001", True),
         ("https://10.0.0.1", True),
         ("http://10.0.0.1", False),
         ("http://0.0.0.0:8001", False),

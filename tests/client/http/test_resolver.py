@@ -26,6 +26,7 @@ from tests.client.transports import (
     WATCH,
     pong,
     read,
+    read_error,
     running_transport,
     wait_closed,
 )
@@ -131,6 +132,14 @@ async def test_a_name_that_is_not_known_is_looked_up_again_by_the_next_request(
             await read(transport)
         names[NAME] = ["127.0.0.1"]
         assert await read(transport) == b"pong"
+
+
+@pytest.mark.parametrize("name", [f"{'a' * 64}.example", "a..example", ".example"])
+async def test_a_name_that_no_system_can_look_up_is_not_known(name: str) -> None:
+    async with running_transport(f"http://{name}") as transport:
+        error = await read_error(transport)
+    assert type(error) is ConnectionFailed
+    assert "the name is not known: a part of it is empty or too long" in str(error)
 
 
 # -- several addresses -------------------------------------------------------------------------
