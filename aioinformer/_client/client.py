@@ -8,6 +8,8 @@ reflector decides about retries, backoff and reconnects.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 import os
 import ssl as tls
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -16,13 +18,14 @@ from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self, TypeAlias, cast
 
+import msgspec
+
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher
 from aioinformer._client.api.request_scheduler import RequestScheduler
 from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
 from aioinformer._client.discovery.resource_list import ResourceList
-from aioinformer._client.http.endpoint_identity import find_cluster_identity
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, Timeouts, read_all
@@ -32,7 +35,7 @@ from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.rate_limit import Limits
-from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer._runtime.tasks.event_loop import own_loop
@@ -48,6 +51,15 @@ from aioinformer.errors import (
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 ClientState: TypeAlias = Literal["new", "opening", "open", "closed"]
+
+log = logging.getLogger("aioinformer.client")
+
+IDENTITY_PATH = "/api/v1/namespaces/kube-system"
+"""The namespace that each cluster creates once, and whose UID identifies the cluster."""
+
+IDENTITY_SECONDS = 3.0
+"""Seconds for the request. A server that doesn't answer must not keep a restored state from the
+program; the endpoint identifies the cluster then."""
 
 MAX_LOG_SECONDS = 30 * 24 * 3600
 """Seconds for which a log may be followed."""
@@ -467,3 +479,31 @@ class _ClientEndpoint:
         call = ApiRequest("list", request.path, request.query, watch_timeout=MAX_LOG_SECONDS)
         async with self.source.request(call) as body:
             yield body
+
+
+# -- the identity of a cluster, by which a cache file is kept from being used for another one -----
+
+
+class _UidMetadata(msgspec.Struct):
+    uid: str = ""
+
+
+class _Namespace(msgspec.Struct):
+    metadata: _UidMetadata
+
+
+async def find_cluster_identity(
+    get: Callable[[str], Awaitable[bytes]], server: str, context: tls.SSLContext | None
+) -> ClusterIdentity:
+    """Return the identity of a cluster. ``get`` sends a GET and returns the body."""
+    uid = ""
+    try:
+        async with asyncio.timeout(IDENTITY_SECONDS):
+            body = await get(IDENTITY_PATH)
+        uid = msgspec.json.decode(body, type=_Namespace).metadata.uid
+    except (FetchError, TimeoutError, *DECODE_ERRORS) as error:
+        log.debug("the UID of kube-system can't be read: %s", error)
+    digest = hashlib.sha256(server.encode())
+    for certificate in sorted(context.get_ca_certs(binary_form=True) if context else []):
+        digest.update(certificate)
+    return ClusterIdentity(uid, digest.hexdigest())

@@ -103,7 +103,6 @@ class RotatingTls:
         self._material: TlsMaterial | None = None
         self._used_plugin_pair: CertificatePair | None = None
         self._next_read_at = 0.0
-        self._last_warning = ""
         self.changes = 0
         self._outage = Outage(logger)
 
@@ -140,12 +139,9 @@ class RotatingTls:
             if self._context is None:
                 raise ConfigurationError(text) from error
             self._used_plugin_pair, self._next_read_at = pair, now + RETRY_INTERVAL
-            if text != self._last_warning:
-                self._last_warning = text
-                self._outage.begin()
-                logger.warning("%s; the last certificates stay in use", text)
+            self._outage.warn(f"{text}; the last certificates stay in use")
             return self._context
-        self._last_warning, self._material = "", material
+        self._material = material
         self._outage.end("%s: the certificates can be used again", self._origin)
         self._used_plugin_pair, self._next_read_at = pair, now + self._interval
         return self._context

@@ -84,7 +84,6 @@ class RefreshingAuthorization:
         self._refresh = SingleFlight(self._fetch_grant, name="refresh of credentials")
         self._grant: TokenGrant | None = None
         self._granted_at = 0.0
-        self._last_warning = ""
         self.changes = 0
         self._outage = Outage(logger)
 
@@ -127,13 +126,9 @@ class RefreshingAuthorization:
         try:
             grant = await self._source()
         except FetchError as error:
-            # Each text is logged once, because every request may start another attempt.
-            if self._grant is not None and str(error) != self._last_warning:
-                self._last_warning = str(error)
-                self._outage.begin()
-                logger.warning("%s", error)
+            if self._grant is not None:  # every request may start another attempt
+                self._outage.warn(str(error))
             raise
-        self._last_warning = ""
         self._outage.end("the credentials are refreshed again")
         last = self._grant
         if last is not None and (last.header, last.pair) != (grant.header, grant.pair):

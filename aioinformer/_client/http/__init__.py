@@ -12,7 +12,6 @@ resolver          the addresses of the server's name, in the order in which they
 socks             connections through a SOCKS5 proxy
 headers           the headers of the program, and the Warning headers of the server
 user_agent        the names under which a server records the program
-endpoint_identity the identity of a cluster, for cache files
 error_mapping     exceptions of aiohttp, ssl and the system to errors of this library
 error_responses   error responses to errors of this library, without secrets
 secret_errors     errors and warnings about Secrets, without the contents of Secrets
