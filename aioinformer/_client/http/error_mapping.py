@@ -28,8 +28,7 @@ from aioinformer._client.http.hints import (
     hint_for_network_error,
 )
 from aioinformer._client.http.request import ApiRequest
-from aioinformer._client.http.sessions import MAX_HEAD_LINE, MAX_HEADERS
-from aioinformer._client.http.socks import SocksError
+from aioinformer._client.http.sessions import MAX_HEAD_LINE, MAX_HEADERS, SocksError
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
