@@ -117,7 +117,8 @@ class Client:
                 "that kubectl would use, write Client.connect()"
             )
         source = ExplicitServer(parse_server_url(server), token or "", ssl)
-        self._initialize(source, server, headers, timeouts, limits)
+        self._initialize(source, headers, timeouts, limits)
+        self._server = server
         self._names = ProgramNames.of(user_agent, field_manager)
         self._send_credentials_unencrypted = send_credentials_unencrypted
 
@@ -183,7 +184,7 @@ class Client:
                 name as for ``Client``.
         """
         client = cls.__new__(cls)
-        client._initialize(source, "", headers, timeouts, limits)
+        client._initialize(source, headers, timeouts, limits)
         client._names = ProgramNames.of(user_agent, field_manager)
         client._send_credentials_unencrypted = send_credentials_unencrypted
         return client
@@ -191,21 +192,18 @@ class Client:
     def _initialize(
         self,
         source: CredentialSource,
-        server: str,
         headers: Headers,
         timeouts: Timeouts | None,
         limits: Limits | None,
     ) -> None:
         self._source = source
-        self._server = server
-        self._namespace = ""
+        self._server = self._namespace = self._server_description = ""
         self._headers = check_headers(headers)
         self._timeouts = timeouts or Timeouts()
         self._scheduler = RequestScheduler(limits)
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._discovery = Discovery(self._fetch_document, lambda: self._server_description)
-        self._server_description = ""
         self._state: ClientState = "new"
 
     # -- entering and leaving ------------------------------------------------------------------

@@ -114,13 +114,10 @@ class Authenticator:
     ) -> RequestCredentials:
         authorization, tls = self._credentials.authorization, self._credentials.tls
         # The header first: an exec plugin that yields it may yield the certificate as well.
-        header = await _isolated(
-            authorization.header(rejected=rejected.header if rejected else None)
-        )
-        if tls is None:
-            return RequestCredentials(header, None)
+        refused, failed = (rejected.header, rejected.tls) if rejected else (None, None)
+        header = await _isolated(authorization.header(rejected=refused))
         # The server answers 401 to an expired client certificate, not with a TLS alert.
-        context = await _isolated(tls.context(failed=rejected.tls if rejected else None))
+        context = None if tls is None else await _isolated(tls.context(failed=failed))
         return RequestCredentials(header, context)
 
     @asynccontextmanager
@@ -129,10 +126,8 @@ class Authenticator:
             async with asyncio.timeout(self._timeout):
                 yield
         except TimeoutError:
-            text = f"the credentials were not refreshed in {self._timeout:g} s"
-            raise RequestTimedOut(
-                f"{self._credentials.server}: {text}", phase="credentials"
-            ) from None
+            text = f"{self._credentials.server}: the credentials were not refreshed in "
+            raise RequestTimedOut(f"{text}{self._timeout:g} s", phase="credentials") from None
 
     def __repr__(self) -> str:
         return f"<Authenticator to {self._credentials.server}>"

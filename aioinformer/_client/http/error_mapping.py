@@ -136,13 +136,14 @@ def _map_request_error(
                 f"{host}: {proxy.description} can't be reached: {reason}; {hint}"
             )
         case aiohttp.ClientConnectorDNSError():
+            reason = error.os_error.strerror or _system_reason(error.os_error)
             if not isinstance(error.os_error, socket.gaierror):
-                reason = error.os_error.strerror or _system_reason(error.os_error)
                 return ConnectionFailed(f"{host}: the name can't be looked up: {reason}")
-            reason = _system_reason(error.os_error)
             return ConnectionFailed(f"{host}: the name is not known: {reason}; {DNS_HINT}")
         case aiohttp.ClientConnectorError():
-            return ConnectionFailed(f"{host}: {_describe_network_error(error.os_error)}")
+            hint = hint_for_network_error(error.os_error)
+            reason = _system_reason(error.os_error)
+            return ConnectionFailed(f"{host}: {reason}{f'; {hint}' if hint else ''}")
         case aiohttp.ConnectionTimeoutError():
             return RequestTimedOut(f"{host}: no connection in the time allowed; {ROUTE_HINT}")
         case TimeoutError():
@@ -166,24 +167,16 @@ def map_response_error(
 
     What ``error`` quotes of the response is removed in place.
     """
-    mapped = _map_response_error(error, url, request)
-    strip_quoted_response(error)
-    return mapped
-
-
-def _map_response_error(
-    error: BaseException, url: URL, request: ApiRequest
-) -> TransportError | ProtocolError:
-    target, phase = f"{request.method} {url.with_query(None)}", request.phase
+    kind: type[TransportError | ProtocolError] = ConnectionLost
     match error:
         case TimeoutError():
-            text = "no more data of the response came in the time allowed"
-            return RequestTimedOut(f"{target}: {text}", phase=phase)
+            kind, text = RequestTimedOut, "no more data of the response came in the time allowed"
         case HttpProcessingError():
-            return ProtocolError(f"{target}: the response is not well-formed HTTP", phase=phase)
+            kind, text = ProtocolError, "the response is not well-formed HTTP"
         case _:
             text = f"the response broke off: {_describe_broken_response(error)}"
-            return ConnectionLost(f"{target}: {text}", phase=phase)
+    strip_quoted_response(error)
+    return kind(f"{request.method} {url.with_query(None)}: {text}", phase=request.phase)
 
 
 def is_tls_failure(error: FetchError) -> bool:
@@ -231,11 +224,6 @@ def _system_reason(error: BaseException) -> str:
         return os.strerror(error.errno)
     text = error.strerror if isinstance(error, OSError) else None
     return one_line(text or str(error), MAX_REASON_LENGTH) or type(error).__name__
-
-
-def _describe_network_error(error: OSError) -> str:
-    hint = hint_for_network_error(error)
-    return f"{_system_reason(error)}; {hint}" if hint else _system_reason(error)
 
 
 def _find_tls_alert(error: BaseException) -> ssl.SSLError | None:

@@ -21,6 +21,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 
 from aioinformer._client.auth.proxies import Proxy
+from aioinformer._client.http.request import Timeouts
 from aioinformer._client.http.resolver import Address, Resolver, opened_addresses
 
 READ_BUFFER = 64 * 1024
@@ -73,21 +74,17 @@ class Sessions:
         self,
         tls: ssl.SSLContext | None,
         resolver: Resolver,
-        *,
-        connect: float,
-        read_timeout: float,
+        timeouts: Timeouts,
         proxy: Proxy | None = None,
     ) -> None:
         """Create the sessions without opening a connection.
 
-        ``connect`` is the maximum seconds to open a connection, ``read_timeout`` the seconds
-        without a byte after which a request other than a watch fails. A SOCKS5 ``proxy`` is used
-        for all connections; an HTTP proxy is that of a request.
+        A SOCKS5 ``proxy`` is used for all connections; an HTTP proxy is that of a request.
         """
         self.tls = tls
-        create = partial(_create_session, tls, resolver, proxy, connect=connect)
-        self.requests = create(sock_read=read_timeout)
-        self.watches = create(sock_read=None)
+        create = partial(_create_session, tls, resolver, proxy, timeouts.connect)
+        self.requests = create(timeouts.read)
+        self.watches = create(None)
         self._users = 0
         self._closing = False
 
@@ -127,7 +124,6 @@ def _create_session(
     tls: ssl.SSLContext | None,
     resolver: Resolver,
     proxy: Proxy | None,
-    *,
     connect: float,
     sock_read: float | None,
 ) -> aiohttp.ClientSession:
