@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from aioinformer._client.auth.credentials import Credentials
 from aioinformer._client.auth.redaction import describe_place
-from aioinformer._client.auth.token_refresh import NoticesChange
+from aioinformer._client.auth.tls import RotatingTls
+from aioinformer._client.auth.token_refresh import RefreshingAuthorization
 from aioinformer.errors import FetchError, InformerError, NotRunning, RequestTimedOut
 
 T = TypeVar("T")
@@ -91,8 +92,8 @@ class Authenticator:
 
         All that wait share one look a second at the sources.
         """
-        both: tuple[object, ...] = (self._credentials.authorization, self._credentials.tls)
-        parts = [each for each in both if isinstance(each, NoticesChange)]
+        both = (self._credentials.authorization, self._credentials.tls)
+        parts = [each for each in both if isinstance(each, RefreshingAuthorization | RotatingTls)]
         seen, loop = sum(each.changes for each in parts), asyncio.get_running_loop()
         with suppress(TimeoutError, NotRunning):  # NotRunning: the next request raises it
             async with asyncio.timeout(timeout):

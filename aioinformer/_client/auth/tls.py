@@ -121,7 +121,7 @@ class RotatingTls:
         return context
 
     async def look(self) -> None:
-        """Read the certificates again; see ``NoticesChange``."""
+        """Read the certificates again; raise ``NotRunning`` if the client was closed."""
         if self._context is not None:
             await self._refresh()
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import FetchError, NotRunning
@@ -54,24 +54,6 @@ class TokenGrant:
     """Seconds until the credentials can't be used any more."""
 
 
-@runtime_checkable
-class NoticesChange(Protocol):
-    """Credentials that may change."""
-
-    @property
-    def changes(self) -> int:
-        """The number of times that they have changed."""
-        ...
-
-    async def look(self) -> None:
-        """Read the source again if that has no cost. A source that can't be read has not changed.
-
-        Raises:
-            NotRunning: the client was closed.
-        """
-        ...
-
-
 class RefreshingAuthorization:
     """An ``Authorization`` whose header is refreshed in time and after a rejection."""
 
@@ -85,6 +67,7 @@ class RefreshingAuthorization:
         self._grant: TokenGrant | None = None
         self._granted_at = 0.0
         self.changes = 0
+        """The number of times that the credentials have changed."""
         self._outage = Outage(logger)
 
     @property
@@ -117,7 +100,11 @@ class RefreshingAuthorization:
             raise FetchError(str(error), phase="credentials") from error.__cause__
 
     async def look(self) -> None:
-        """See ``NoticesChange``. An exec plugin is not run: it may ask the user to log in."""
+        """Read a file again; an exec plugin is not run, because it may ask the user to log in.
+
+        Raises:
+            NotRunning: the client was closed.
+        """
         if self._is_file:
             with suppress(FetchError):
                 await self._refresh()

@@ -110,13 +110,10 @@ class ServerWarnings:
         """Log the warnings that were not logged before."""
         for text in texts:
             if text not in self._logged:
-                self._remember(text)
+                if len(self._logged) >= MAX_REMEMBERED:
+                    del self._logged[next(iter(self._logged))]
+                self._logged[text] = None
                 log.warning("the server warns: %s", text)
-
-    def _remember(self, text: str) -> None:
-        if len(self._logged) >= MAX_REMEMBERED:
-            del self._logged[next(iter(self._logged))]
-        self._logged[text] = None
 
     def __repr__(self) -> str:
         return f"<ServerWarnings, {len(self._logged)} logged>"

@@ -140,28 +140,10 @@ def redact_secret_sentence(sentence: str) -> str:
 
 # -- the Status --------------------------------------------------------------------------------
 
-KNOWN_REASONS = frozenset(
-    {
-        "AlreadyExists",
-        "BadRequest",
-        "Conflict",
-        "Expired",
-        "Forbidden",
-        "Gone",
-        "InternalError",
-        "Invalid",
-        "MethodNotAllowed",
-        "NotAcceptable",
-        "NotFound",
-        "RequestEntityTooLarge",
-        "ServerTimeout",
-        "ServiceUnavailable",
-        "StorageReadError",
-        "Timeout",
-        "TooManyRequests",
-        "Unauthorized",
-        "UnsupportedMediaType",
-    }
+KNOWN_REASONS = re.compile(
+    "AlreadyExists|BadRequest|Conflict|Expired|Forbidden|Gone|InternalError|Invalid|"
+    "MethodNotAllowed|NotAcceptable|NotFound|RequestEntityTooLarge|ServerTimeout|"
+    "ServiceUnavailable|StorageReadError|Timeout|TooManyRequests|Unauthorized|UnsupportedMediaType"
 )
 """The reasons of ``metav1.StatusReason``. A webhook may send any text as its reason."""
 
@@ -195,7 +177,7 @@ def redact_secret_values(status: Status, path: str) -> Status:
         fields = (cause["field"] for cause in details.get("causes", ()) if "field" in cause)
         names = ", ".join(dict.fromkeys(fields))
         message = f"{message}: it is about {names}" if names else message
-    reason = status.reason if status.reason in KNOWN_REASONS else ""
+    reason = status.reason if KNOWN_REASONS.fullmatch(status.reason) else ""
     return replace(status, reason=reason, message=message, details=details)
 
 
