@@ -262,9 +262,8 @@ class ResourceApi:
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(
-            await self.endpoint.send(self.builder.patch(key, patch, subresource))
-        )
+        request = self.builder.patch(key, patch, subresource)
+        return await self._send(request, self.builder.decode)
 
     async def apply(
         self,
