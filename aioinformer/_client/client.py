@@ -203,7 +203,10 @@ class Client:
         self._scheduler = RequestScheduler(limits)
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._discovery = Discovery(self._fetch_document, lambda: self._server_description)
+        self._discovery = Discovery(
+            lambda path, accept: self.get_raw(path, accept=accept, phase="discovery"),
+            lambda: self._server_description,
+        )
         self._state: ClientState = "new"
 
     # -- entering and leaving ------------------------------------------------------------------
@@ -446,9 +449,6 @@ class Client:
             text = f"{request.method} {request.path}: the response did not end in {limit:g} s"
             text = f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text
             raise RequestTimedOut(text, phase=request.phase) from None
-
-    async def _fetch_document(self, path: str, accept: str) -> bytes:
-        return await self.get_raw(path, accept=accept, phase="discovery")
 
 
 @dataclass(frozen=True, slots=True)

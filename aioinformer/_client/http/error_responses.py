@@ -91,9 +91,13 @@ async def map_error_response(
     if requires_tls(status):
         text = f"{host}: the server answers in TLS only: should its URL begin with https://?"
         return ConnectionFailed(f"{text}{context}", phase=phase)
-    hint = _hint_for_error(status, response.url.path, request)
+    path = response.url.path
     if _is_not_api_server(status, media, phase):
         hint = other_server
+    elif phase == "write" and status.code != 401:
+        hint = hint_for_write_error(status, path, request.method)
+    else:
+        hint = hint_for_read_error(status, path, phase)
     if status.code in CREDENTIAL_ERROR_CODES:
         hint = f"{hint}{context}".strip()
     return server_error(status, phase=phase, target=target, advice=hint)
@@ -115,12 +119,6 @@ async def _read_status(
         )
 
     return await run_redaction(request, build)
-
-
-def _hint_for_error(status: Status, path: str, request: ApiRequest) -> str:
-    if request.phase == "write" and status.code != 401:
-        return hint_for_write_error(status, path, request.method)
-    return hint_for_read_error(status, path, request.phase)
 
 
 def _is_not_api_server(status: Status, content_type: str, phase: Phase) -> bool:

@@ -287,7 +287,10 @@ class Transport:
             raise
         self._has_answered = True
         if response.status >= 500:
-            await self._leave_address(sessions, opened)
+            self._resolver.avoid(opened)
+            if self._resolver.has_choice and sessions is self._current_sessions:
+                self._current_sessions = None  # the next request connects to another address
+                await sessions.close_when_unused()
         if request.watch_timeout is not None:
             _log_request(request, response.url, began, f"status {response.status}, open")
         stream = ResponseStream(response, request, sessions, opened, began)
@@ -308,13 +311,6 @@ class Transport:
             )
         finally:
             await stream.aclose()
-
-    async def _leave_address(self, sessions: Sessions, opened: Sequence[str]) -> None:
-        """Let the next request open a new connection, to another address, if there is one."""
-        self._resolver.avoid(opened)
-        if self._resolver.has_choice and sessions is self._current_sessions:
-            self._current_sessions = None
-            await sessions.close_when_unused()
 
     async def check_exposure(self) -> None:
         """Raise ``ConfigurationError`` if others on the network could read the credentials.
