@@ -53,21 +53,28 @@ def no_free_descriptor() -> Generator[None]:
 # -- what it yields ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_a_token_without_an_expiry_is_valid_until_it_is_rejected(
-    tmp_path: Path, version: str
+@pytest.mark.parametrize(
+    ("version", "status", "grant"),
+    [
+        (V1, {"token": "abc\n"}, TokenGrant("Bearer abc")),
+        (V1BETA1, {"token": "abc\n"}, TokenGrant("Bearer abc")),
+        # One of the two clocks is wrong; a run for every request would help nobody.
+        (V1, {"token": "abc", "expirationTimestamp": in_seconds(-5)}, TokenGrant("Bearer abc")),
+        (
+            V1,
+            {"token": "abc", "clientCertificateData": "C", "clientKeyData": "K"},
+            TokenGrant("Bearer abc", CertificatePair(b"C", b"K")),
+        ),
+    ],
+    ids=["no expiry", V1BETA1, "expired", "certificate"],
+)
+async def test_what_a_plugin_yields_is_valid_until_it_is_rejected(
+    tmp_path: Path, version: str, status: Mapping[str, str], grant: TokenGrant
 ) -> None:
     fake = FakePlugin(tmp_path, version=version)
-    fake.set_status(token="abc\n")
+    fake.set_status(**status)
 
-    assert await made(fake)() == TokenGrant("Bearer abc")
-
-
-async def test_a_token_and_a_certificate_may_come_together(tmp_path: Path) -> None:
-    fake = FakePlugin(tmp_path)
-    fake.set_status(token="abc", clientCertificateData="C", clientKeyData="K")
-
-    assert await made(fake)() == TokenGrant("Bearer abc", CertificatePair(b"C", b"K"))
+    assert await made(fake)() == grant
 
 
 @pytest.mark.parametrize(("life", "fresh"), [(100, 80), (3600, 3480)])
@@ -83,38 +90,21 @@ async def test_the_plugin_is_run_again_before_its_token_expires(
     assert grant.fresh_for == pytest.approx(fresh, abs=5)
 
 
-async def test_an_expired_token_is_used_until_the_server_rejects_it(tmp_path: Path) -> None:
-    """One of the two clocks is wrong; running the plugin for every request would help nobody."""
-    fake = FakePlugin(tmp_path)
-    fake.set_status(token="abc", expirationTimestamp=in_seconds(-5))
-
-    assert await made(fake)() == TokenGrant("Bearer abc")
-
-
 # -- its input -----------------------------------------------------------------------------------
 
 
-async def test_the_plugin_gets_no_cluster_information_unless_it_requests_it(tmp_path: Path) -> None:
-    fake = FakePlugin(tmp_path)
-    fake.set_status(token="abc")
-
-    await made(fake, {"server": "https://10.0.0.1"})()
-
-    assert fake.last_exec_info == {
-        "apiVersion": V1,
-        "kind": "ExecCredential",
-        "spec": {"interactive": False},
-    }
-
-
-async def test_the_plugin_gets_the_cluster_information_that_it_requests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted", [False, True])
+async def test_the_plugin_gets_the_cluster_information_that_it_requests(
+    tmp_path: Path, wanted: bool
+) -> None:
     fake = FakePlugin(tmp_path)
     fake.set_status(token="abc")
     cluster = {"server": "https://10.0.0.1", "config": {"audience": "x"}}
 
-    await made(fake, cluster, provideClusterInfo=True)()
+    await made(fake, cluster, **({"provideClusterInfo": True} if wanted else {}))()
 
-    assert fake.last_exec_info["spec"] == {"interactive": False, "cluster": cluster}
+    spec = {"interactive": False, **({"cluster": cluster} if wanted else {})}
+    assert fake.last_exec_info == {"apiVersion": V1, "kind": "ExecCredential", "spec": spec}
 
 
 async def test_the_plugin_gets_its_arguments_and_its_variables(tmp_path: Path) -> None:

@@ -243,12 +243,26 @@ async def test_a_handshake_that_stalls_is_a_timeout(certificates: Certificates) 
     assert str(error).startswith(f"{address}: no connection in the time allowed; ")
 
 
-@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+SHORT_WATCH = ApiRequest("watch", "/api/v1/pods", watch_timeout=0)
+NO_RESPONSE = "no response in the time allowed"
+SILENT: dict[str, tuple[ApiRequest, bytes | None, str]] = {
+    "list": (LIST, None, NO_RESPONSE),
+    "watch": (WATCH, None, NO_RESPONSE),
+    "half a list": (LIST, b"half", "no more data of the response came"),
+    # It may be silent that long: what bookmarks promise is the reflector's to judge.
+    "watch beyond its end": (SHORT_WATCH, b"", "outlived its 0 s by 10 s"),
+}
+
+
+@pytest.mark.parametrize(("call", "sent", "text"), SILENT.values(), ids=SILENT)
 @in_accelerated_time
-async def test_a_server_without_a_response_is_a_timeout(call: ApiRequest) -> None:
-    async def answer(request: web.Request) -> web.Response:
+async def test_a_server_that_falls_silent_is_a_timeout(
+    call: ApiRequest, sent: bytes | None, text: str
+) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.Response() if sent is None else await start_response(request, sent)
         await asyncio.Event().wait()
-        return web.Response()
+        return response
 
     async with (
         http_server(answer) as server,
@@ -258,43 +272,7 @@ async def test_a_server_without_a_response_is_a_timeout(call: ApiRequest) -> Non
 
     assert type(error) is RequestTimedOut
     assert error.phase == call.phase
-
-
-@in_accelerated_time
-async def test_a_list_without_further_data_is_a_timeout() -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        response = await start_response(request, b"half")
-        await asyncio.Event().wait()
-        return response
-
-    async with (
-        http_server(answer) as server,
-        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
-    ):
-        error = await read_error(transport)
-
-    assert type(error) is RequestTimedOut
-    assert "no more data of the response came" in str(error)
-
-
-@in_accelerated_time
-async def test_a_watch_without_data_ends_at_its_timeout_plus_the_grace() -> None:
-    """It may be silent that long: what bookmarks promise is the reflector's to judge."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        response = await start_response(request)
-        await asyncio.Event().wait()
-        return response
-
-    short = ApiRequest("watch", "/api/v1/pods", watch_timeout=0)
-    async with (
-        http_server(answer) as server,
-        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
-    ):
-        error = await read_error(transport, short)
-
-    assert type(error) is RequestTimedOut
-    assert "outlived its 0 s by 10 s" in str(error)
+    assert text in str(error)
 
 
 @in_accelerated_time
@@ -302,11 +280,10 @@ async def test_data_received_before_the_deadline_is_still_read() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=b"x" * 1000)
 
-    short = ApiRequest("watch", "/api/v1/pods", watch_timeout=0)
     async with (
         http_server(answer) as server,
         running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
-        transport.request(short) as body,
+        transport.request(SHORT_WATCH) as body,
     ):
         await asyncio.sleep(20)
         assert [len(chunk) async for chunk in body] == [1000]
