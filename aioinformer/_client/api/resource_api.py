@@ -203,12 +203,11 @@ class ResourceApi:
                     break
         """
         _check_keywords(self.resource, "watch", options, WatchKeywords)
-        metadata_only = options.get("metadata_only", False)
         return ObjectWatch(
             self._source(options),
             resource_version,
             model=model,
-            metadata_only=metadata_only,
+            metadata_only=options.get("metadata_only", False),
             managed_fields=options.get("managed_fields", False),
         )
 

@@ -1,9 +1,8 @@
 """``Authenticator``: the credentials of each request, and new ones after a rejection.
 
-A server answers 401 when it no longer accepts a token or certificate. The source of the credentials
-is then called once per outage, whatever the age of the credentials, and the request is sent a
-second time. After a failed TLS handshake the certificates are read again. Each step has a time
-limit, because a hung file system must not keep an informer waiting for ever.
+After a 401 the source of the credentials is called once per outage, whatever their age, and the
+request is sent a second time. After a failed TLS handshake the certificates are read again. Each
+step has a time limit, because a hung file system must not keep an informer waiting for ever.
 """
 
 from __future__ import annotations

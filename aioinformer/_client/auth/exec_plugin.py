@@ -2,8 +2,6 @@
 
 A plugin receives the description of the cluster in ``$KUBERNETES_EXEC_INFO`` and prints an
 ``ExecCredential`` with a token, a client certificate, or both, and optionally their expiry.
-kubernetes_asyncio's ``ExecProvider`` deadlocks on long diagnostics, repeats them in full, runs the
-plugin for every request, and supports a token or a certificate but not both.
 
 A plugin gets no terminal and no input. Its diagnostics may contain secrets, so messages show only
 the redacted last line. Its outputs are read as they arrive, so that it never blocks on a full pipe.

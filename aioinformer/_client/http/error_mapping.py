@@ -95,10 +95,9 @@ def map_request_error(
         redactor.redact_error(error)
     mapped = _map_request_error(error, url, request, proxy, has_answered=has_answered)
     strip_quoted_response(error)
-    unsent = isinstance(mapped, ConnectionFailed) or isinstance(
-        error, aiohttp.ConnectionTimeoutError
-    )
-    text = f"{mapped}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write and not unsent else str(mapped)
+    text, unsent = str(mapped), isinstance(error, aiohttp.ConnectionTimeoutError)
+    if request.is_write and not (unsent or isinstance(mapped, ConnectionFailed)):
+        text = f"{text}; {WRITE_OUTCOME_UNKNOWN}"
     # The fault may be that of the proxy, also if the connection to the proxy was opened.
     if proxy is not None and proxy.description not in text:
         text = f"{text}; the request went through {proxy.description}"
@@ -124,17 +123,14 @@ def _map_request_error(
         case SocksError() if proxy is not None:
             return ConnectionFailed(f"{host}: {proxy.description} failed: {error}")
         case aiohttp.ClientConnectorCertificateError():
-            return ConnectionFailed(
-                f"{host}: {describe_certificate_error(error.certificate_error)}"
-            )
+            fault = describe_certificate_error(error.certificate_error)
+            return ConnectionFailed(f"{host}: {fault}")
         case aiohttp.ClientSSLError():
             return ConnectionFailed(f"{host}: {describe_tls_error(error.os_error)}")
         case aiohttp.ClientConnectorError() if proxy is not None:
-            reason = _system_reason(error.os_error)
             hint = ENVIRONMENT_PROXY_HINT if proxy.variable else PROXY_HINT
-            return ConnectionFailed(
-                f"{host}: {proxy.description} can't be reached: {reason}; {hint}"
-            )
+            fault = f"can't be reached: {_system_reason(error.os_error)}; {hint}"
+            return ConnectionFailed(f"{host}: {proxy.description} {fault}")
         case aiohttp.ClientConnectorDNSError():
             reason = error.os_error.strerror or _system_reason(error.os_error)
             if not isinstance(error.os_error, socket.gaierror):

@@ -58,7 +58,6 @@ MAX_CONCURRENT_REQUESTS = 100
 enforces it rather than the connector: the time in the queue must not count as time for connecting.
 """
 
-
 CREDENTIAL_HEADERS = ("Authorization", "Cookie")
 """The headers that are not sent where others on the network can read them."""
 log = logging.getLogger("aioinformer.requests")
