@@ -296,20 +296,21 @@ class Transport:
         if response.status != 401:
             self._authenticator.record_success()
         make_redactor = partial(self._make_redactor, stream.headers_sent, request)
-        if "Warning" in response.headers:
-            read = partial(read_warnings, response.headers, make_redactor, request.path)
-            self._server_warnings.log(await run_redaction(request, read))
-        if request.is_success(response.status) and not is_html(response):
-            return stream
         try:
+            if "Warning" in response.headers:
+                read = partial(read_warnings, response.headers, make_redactor, request.path)
+                self._server_warnings.log(await run_redaction(request, read))
+            if request.is_success(response.status) and not is_html(response):
+                return stream
             raise await map_error_response(
                 response,
                 request=request,
                 make_redactor=make_redactor,
                 origin=self._credentials.origin,
             )
-        finally:
+        except BaseException:
             await stream.aclose()
+            raise
 
     async def check_exposure(self) -> None:
         """Raise ``ConfigurationError`` if others on the network could read the credentials.
