@@ -100,7 +100,8 @@ class Authenticator:
                     if loop.time() - self._looked_at >= LOOK_INTERVAL:
                         self._looked_at = loop.time()
                         for each in parts:
-                            await each.look()
+                            with suppress(FetchError):
+                                await _isolated(each.look())
                     await asyncio.sleep(LOOK_INTERVAL / 2)
                 return True
         return False

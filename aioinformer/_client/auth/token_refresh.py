@@ -18,7 +18,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -103,11 +102,11 @@ class RefreshingAuthorization:
         """Read a file again; an exec plugin is not run, because it may ask the user to log in.
 
         Raises:
+            FetchError: the file can't be read.
             NotRunning: the client was closed.
         """
         if self._is_file:
-            with suppress(FetchError):
-                await self._refresh()
+            await self._refresh()
 
     async def _fetch_grant(self) -> TokenGrant:
         try:
