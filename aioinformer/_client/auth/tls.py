@@ -139,7 +139,7 @@ class RotatingTls:
             if self._context is None:
                 raise ConfigurationError(text) from error
             self._used_plugin_pair, self._next_read_at = pair, now + RETRY_INTERVAL
-            self._outage.warn(f"{text}; the last certificates stay in use")
+            self._outage.warn("%s; the last certificates stay in use", text)
             return self._context
         self._material = material
         self._outage.end("%s: the certificates can be used again", self._origin)

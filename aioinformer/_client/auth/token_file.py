@@ -55,7 +55,7 @@ class TokenFile:
             text = f"{self.origin}: the token file {self.path} can't be used: {reason}"
             if not self.header:
                 raise FetchError(text, phase="credentials") from error
-            self._outage.warn(f"{text}; the last token stays in use")
+            self._outage.warn("%s; the last token stays in use", text)
             return TokenGrant(self.header, valid_for=RETRY_INTERVAL)
         self._outage.end("%s: the token file %s can be used again", self.origin, self.path)
         return TokenGrant(self.header, valid_for=REREAD_INTERVAL)

@@ -113,7 +113,7 @@ class RefreshingAuthorization:
             grant = await self._source()
         except FetchError as error:
             if self._grant is not None:  # every request may start another attempt
-                self._outage.warn(str(error))
+                self._outage.warn("%s", error)
             raise
         self._outage.end("the credentials are refreshed again")
         last = self._grant

@@ -103,12 +103,12 @@ class Outage:
         if self._since is None:
             self._since = _now()
 
-    def warn(self, text: str) -> None:
+    def warn(self, message: str, *args: object) -> None:
         """Log a warning, unless it repeats the last one, and begin an outage."""
-        if text != self._warned:
+        if (text := message % args) != self._warned:
             self._warned = text
             self.begin()
-            self._log.warning("%s", text)
+            self._log.warning(message, *args)
 
     def end(self, message: str, *args: object) -> None:
         """End the outage, if there is one; ``message`` is the format of what is well again."""
