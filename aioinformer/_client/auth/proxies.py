@@ -153,9 +153,8 @@ def _read_exceptions(environment: Mapping[str, str]) -> list[str]:
 def _needs_proxy(server: URL, exceptions: list[str]) -> bool:
     host, port = (server.raw_host or "").lower(), str(server.port or "")
     address = _parse_address(host)
-    if is_loopback(server):
-        return False
-    return not any(_matches(entry, host, address, port) for entry in exceptions)
+    excepted = any(_matches(entry, host, address, port) for entry in exceptions)
+    return not (is_loopback(server) or excepted)
 
 
 def _matches(entry: str, host: str, address: IpAddress | None, port: str) -> bool:

@@ -23,7 +23,6 @@ from aioinformer.errors.texts import one_line
 
 log = logging.getLogger("aioinformer.client")
 
-
 Headers: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """The headers, or a function that returns them. The client calls the function in the event loop and
 in the context of the task that sends the request, for each request: it must return quickly."""
