@@ -172,8 +172,10 @@ async def test_the_connection_to_the_proxy_is_probed() -> None:
     ):
         await anext(body)
         there = f":{int(address.rpartition(':')[2]):04X}"
-        (found,) = (line for line in system_sockets() if line[2].endswith(there))
-    assert found[5].startswith("02:")
+        timers = [
+            line[5][:3] for line in system_sockets() if line[2].endswith(there) and line[3] == "01"
+        ]
+    assert timers == ["02:"]
 
 
 async def test_the_certificate_is_checked_behind_the_proxy(certificates: Certificates) -> None:
