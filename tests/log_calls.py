@@ -17,6 +17,7 @@ LEVELS = {
     "failed": "ERROR",
     "SafeCall": "ERROR",
     "exception": "ERROR",
+    "warn": "WARNING",
     "end": "INFO",
     "log": "",
 }

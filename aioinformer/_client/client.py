@@ -8,6 +8,8 @@ reflector decides about retries, backoff and reconnects.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 import os
 import ssl as tls
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -16,13 +18,14 @@ from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self, TypeAlias, cast
 
+import msgspec
+
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher
 from aioinformer._client.api.request_scheduler import RequestScheduler
 from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
 from aioinformer._client.discovery.resource_list import ResourceList
-from aioinformer._client.http.endpoint_identity import find_cluster_identity
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, Timeouts, read_all
@@ -32,15 +35,31 @@ from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.rate_limit import Limits
-from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer._runtime.tasks.event_loop import own_loop
-from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, UsageError
+from aioinformer.errors import (
+    ConfigurationError,
+    FetchError,
+    NotRunning,
+    Phase,
+    RequestTimedOut,
+    UsageError,
+)
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 ClientState: TypeAlias = Literal["new", "opening", "open", "closed"]
+
+log = logging.getLogger("aioinformer.client")
+
+IDENTITY_PATH = "/api/v1/namespaces/kube-system"
+"""The namespace that each cluster creates once, and whose UID identifies the cluster."""
+
+IDENTITY_SECONDS = 3.0
+"""Seconds for the request. A server that doesn't answer must not keep a restored state from the
+program; the endpoint identifies the cluster then."""
 
 MAX_LOG_SECONDS = 30 * 24 * 3600
 """Seconds for which a log may be followed."""
@@ -98,7 +117,8 @@ class Client:
                 "that kubectl would use, write Client.connect()"
             )
         source = ExplicitServer(parse_server_url(server), token or "", ssl)
-        self._initialize(source, server, headers, timeouts, limits)
+        self._initialize(source, headers, timeouts, limits)
+        self._server = server
         self._names = ProgramNames.of(user_agent, field_manager)
         self._send_credentials_unencrypted = send_credentials_unencrypted
 
@@ -164,7 +184,7 @@ class Client:
                 name as for ``Client``.
         """
         client = cls.__new__(cls)
-        client._initialize(source, "", headers, timeouts, limits)
+        client._initialize(source, headers, timeouts, limits)
         client._names = ProgramNames.of(user_agent, field_manager)
         client._send_credentials_unencrypted = send_credentials_unencrypted
         return client
@@ -172,21 +192,21 @@ class Client:
     def _initialize(
         self,
         source: CredentialSource,
-        server: str,
         headers: Headers,
         timeouts: Timeouts | None,
         limits: Limits | None,
     ) -> None:
         self._source = source
-        self._server = server
-        self._namespace = ""
+        self._server = self._namespace = self._server_description = ""
         self._headers = check_headers(headers)
         self._timeouts = timeouts or Timeouts()
         self._scheduler = RequestScheduler(limits)
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._discovery = Discovery(self._fetch_document, lambda: self._server_description)
-        self._server_description = ""
+        self._discovery = Discovery(
+            lambda path, accept: self.get_raw(path, accept=accept, phase="discovery"),
+            lambda: self._server_description,
+        )
         self._state: ClientState = "new"
 
     # -- entering and leaving ------------------------------------------------------------------
@@ -197,7 +217,11 @@ class Client:
         self._loop = own_loop()
         self._state = "opening"
         try:
-            credentials = await self._source.load()
+            try:
+                credentials = await self._source.load()
+            except BlockingIOError as error:  # no thread can be started
+                text = f"the credentials can't be read: {error.strerror}"
+                raise ConfigurationError(text) from error
             self._transport = Transport(
                 credentials,
                 headers=self._headers,
@@ -426,9 +450,6 @@ class Client:
             text = f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text
             raise RequestTimedOut(text, phase=request.phase) from None
 
-    async def _fetch_document(self, path: str, accept: str) -> bytes:
-        return await self.get_raw(path, accept=accept, phase="discovery")
-
 
 @dataclass(frozen=True, slots=True)
 class _ClientEndpoint:
@@ -456,3 +477,31 @@ class _ClientEndpoint:
         call = ApiRequest("list", request.path, request.query, watch_timeout=MAX_LOG_SECONDS)
         async with self.source.request(call) as body:
             yield body
+
+
+# -- the identity of a cluster, by which a cache file is kept from being used for another one -----
+
+
+class _UidMetadata(msgspec.Struct):
+    uid: str = ""
+
+
+class _Namespace(msgspec.Struct):
+    metadata: _UidMetadata
+
+
+async def find_cluster_identity(
+    get: Callable[[str], Awaitable[bytes]], server: str, context: tls.SSLContext | None
+) -> ClusterIdentity:
+    """Return the identity of a cluster. ``get`` sends a GET and returns the body."""
+    uid = ""
+    try:
+        async with asyncio.timeout(IDENTITY_SECONDS):
+            body = await get(IDENTITY_PATH)
+        uid = msgspec.json.decode(body, type=_Namespace).metadata.uid
+    except (FetchError, TimeoutError, *DECODE_ERRORS) as error:
+        log.debug("the UID of kube-system can't be read: %s", error)
+    digest = hashlib.sha256(server.encode())
+    for certificate in sorted(context.get_ca_certs(binary_form=True) if context else []):
+        digest.update(certificate)
+    return ClusterIdentity(uid, digest.hexdigest())

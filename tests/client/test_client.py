@@ -177,11 +177,6 @@ async def test_a_client_connects_with_a_kubeconfig(tmp_path: Path) -> None:
             assert await client.get_raw("/") == b"Bearer abc"
 
 
-def test_a_server_that_is_no_url_is_an_error_at_once() -> None:
-    with pytest.raises(ConfigurationError):
-        Client("10.0.0.1:6443")
-
-
 async def test_a_repr_shows_server_and_state_and_no_secret() -> None:
     client = Client("https://10.0.0.1", token=CANARY, headers={"Impersonate-User": CANARY})
 

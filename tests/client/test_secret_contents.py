@@ -157,7 +157,8 @@ def paths() -> Iterator[tuple[str, str, bytes]]:
             if not success:
                 yield place, what, response
     for what, item in MALFORMED.items():
-        yield "get", what, http(item)
+        for place in ("get", "patch", "delete"):
+            yield place, what, http(item)
 
 
 PATHS = list(paths())
@@ -187,7 +188,8 @@ def answering(place: str, response: bytes) -> ConnectionHandler:
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        asked = "watch" if b"watch=true" in head else "get" if b"/secrets/" in head else "list"
+        single = head.partition(b" ")[0].decode().lower()
+        asked = "watch" if b"watch=true" in head else single if b"/secrets/" in head else "list"
         writer.write(response if asked == place else http(EMPTY_LIST))
         await writer.drain()
 
@@ -196,9 +198,10 @@ def answering(place: str, response: bytes) -> ConnectionHandler:
 
 async def report_of(place: str, client: Client) -> list[str]:
     """Return everything that is reported of the first failed request."""
-    if place == "get":
+    if place not in ("list", "watch"):
+        api = client.api(SECRETS)
         with pytest.raises(FetchError) as caught:
-            await client.api(SECRETS).get("web/a")
+            await (api.patch("web/a", {}) if place == "patch" else getattr(api, place)("web/a"))
         return list(everything_in(caught.value))
     problems: list[Problem] = []
     informer = SharedInformer(

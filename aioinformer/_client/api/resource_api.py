@@ -203,12 +203,11 @@ class ResourceApi:
                     break
         """
         _check_keywords(self.resource, "watch", options, WatchKeywords)
-        metadata_only = options.get("metadata_only", False)
         return ObjectWatch(
             self._source(options),
             resource_version,
             model=model,
-            metadata_only=metadata_only,
+            metadata_only=options.get("metadata_only", False),
             managed_fields=options.get("managed_fields", False),
         )
 
@@ -262,9 +261,8 @@ class ResourceApi:
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(
-            await self.endpoint.send(self.builder.patch(key, patch, subresource))
-        )
+        request = self.builder.patch(key, patch, subresource)
+        return await self._send(request, self.builder.decode)
 
     async def apply(
         self,

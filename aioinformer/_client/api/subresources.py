@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 
-from msgspec import DecodeError, Struct
+from msgspec import Struct
 from msgspec.json import Decoder
 
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError
 
@@ -52,7 +53,7 @@ def decode_scale(body: bytes) -> Scale:
     """Return the ``Scale`` in an answer; raise ``ProtocolError`` for anything else."""
     try:
         found = _decode(body)
-    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         # The reason could quote the body, so the error has the type of the mistake alone.
         message = (
             f"the answer of {quantity(len(body), 'byte')} is no Scale ({type(error).__name__})"

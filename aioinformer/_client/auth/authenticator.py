@@ -1,9 +1,8 @@
 """``Authenticator``: the credentials of each request, and new ones after a rejection.
 
-A server answers 401 when it no longer accepts a token or certificate. The source of the credentials
-is then called once per outage, whatever the age of the credentials, and the request is sent a
-second time. After a failed TLS handshake the certificates are read again. Each step has a time
-limit, because a hung file system must not keep an informer waiting for ever.
+After a 401 the source of the credentials is called once per outage, whatever their age, and the
+request is sent a second time. After a failed TLS handshake the certificates are read again. Each
+step has a time limit, because a hung file system must not keep an informer waiting for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from typing import TypeVar
 
 from aioinformer._client.auth.credentials import Credentials
 from aioinformer._client.auth.redaction import describe_place
-from aioinformer._client.auth.token_refresh import NoticesChange
+from aioinformer._client.auth.tls import RotatingTls
+from aioinformer._client.auth.token_refresh import RefreshingAuthorization
 from aioinformer.errors import FetchError, InformerError, NotRunning, RequestTimedOut
 
 T = TypeVar("T")
@@ -91,8 +91,8 @@ class Authenticator:
 
         All that wait share one look a second at the sources.
         """
-        both: tuple[object, ...] = (self._credentials.authorization, self._credentials.tls)
-        parts = [each for each in both if isinstance(each, NoticesChange)]
+        both = (self._credentials.authorization, self._credentials.tls)
+        parts = [each for each in both if isinstance(each, RefreshingAuthorization | RotatingTls)]
         seen, loop = sum(each.changes for each in parts), asyncio.get_running_loop()
         with suppress(TimeoutError, NotRunning):  # NotRunning: the next request raises it
             async with asyncio.timeout(timeout):
@@ -100,7 +100,8 @@ class Authenticator:
                     if loop.time() - self._looked_at >= LOOK_INTERVAL:
                         self._looked_at = loop.time()
                         for each in parts:
-                            await each.look()
+                            with suppress(FetchError):
+                                await _isolated(each.look())
                     await asyncio.sleep(LOOK_INTERVAL / 2)
                 return True
         return False
@@ -114,13 +115,10 @@ class Authenticator:
     ) -> RequestCredentials:
         authorization, tls = self._credentials.authorization, self._credentials.tls
         # The header first: an exec plugin that yields it may yield the certificate as well.
-        header = await _isolated(
-            authorization.header(rejected=rejected.header if rejected else None)
-        )
-        if tls is None:
-            return RequestCredentials(header, None)
+        refused, failed = (rejected.header, rejected.tls) if rejected else (None, None)
+        header = await _isolated(authorization.header(rejected=refused))
         # The server answers 401 to an expired client certificate, not with a TLS alert.
-        context = await _isolated(tls.context(failed=rejected.tls if rejected else None))
+        context = None if tls is None else await _isolated(tls.context(failed=failed))
         return RequestCredentials(header, context)
 
     @asynccontextmanager
@@ -129,10 +127,8 @@ class Authenticator:
             async with asyncio.timeout(self._timeout):
                 yield
         except TimeoutError:
-            text = f"the credentials were not refreshed in {self._timeout:g} s"
-            raise RequestTimedOut(
-                f"{self._credentials.server}: {text}", phase="credentials"
-            ) from None
+            text = f"{self._credentials.server}: the credentials were not refreshed in "
+            raise RequestTimedOut(f"{text}{self._timeout:g} s", phase="credentials") from None
 
     def __repr__(self) -> str:
         return f"<Authenticator to {self._credentials.server}>"

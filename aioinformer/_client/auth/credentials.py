@@ -211,15 +211,14 @@ def parse_server_url(text: str) -> URL:
     hint = bracket_hint(text, "https://[fd00::1]:6443")
     try:
         url = URL(text.rstrip("/"))
+        has_host = bool(url.host)
     except ValueError as error:
-        if (
-            "port" in str(error).lower() and not hint
-        ):  # "Port out of range 0-65535", or not a number
-            shown = _displayable_url(text, URL())
-            message = f"the port of {shown} is not a number from 1 to 65535"
+        has_host, url = False, URL()
+        # "Port out of range 0-65535", or not a number
+        if "port" in str(error).lower() and not hint:
+            message = f"the port of {_displayable_url(text, url)} is not a number from 1 to 65535"
             raise ConfigurationError(message) from None  # the cause may quote a secret
-        url = URL()
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not has_host:
         shown = _displayable_url(text, url)
         text = f"a server is a URL such as https://10.0.0.1:6443, not {shown}{hint}"
         raise ConfigurationError(text)

@@ -2,8 +2,6 @@
 
 A plugin receives the description of the cluster in ``$KUBERNETES_EXEC_INFO`` and prints an
 ``ExecCredential`` with a token, a client certificate, or both, and optionally their expiry.
-kubernetes_asyncio's ``ExecProvider`` deadlocks on long diagnostics, repeats them in full, runs the
-plugin for every request, and supports a token or a certificate but not both.
 
 A plugin gets no terminal and no input. Its diagnostics may contain secrets, so messages show only
 the redacted last line. Its outputs are read as they arrive, so that it never blocks on a full pipe.
@@ -185,7 +183,7 @@ class ExecPlugin:
         # Without an exit code, only the output says whether the plugin has failed.
         if result.exit_code != 0 and not (result.has_unknown_exit_code and result.stdout):
             raise ValueError(f"failed{self._describe_exit(result)}")
-        return _parse_credential(result.stdout, command.version)
+        return _parse_credential(bytes(result.stdout), command.version)
 
     def _describe_failure(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
@@ -211,7 +209,7 @@ class ExecPlugin:
             return f"{text}: is it installed, and is `command:` in the kubeconfig right?"
         return f"{text}: is it installed, and in a directory of $PATH?"
 
-    def _describe_exit(self, result: ProcessResult) -> str:
+    def _describe_exit(self, result: Process) -> str:
         code = result.exit_code
         reason = f" with code {code}" if code > 0 else f" by signal {-code}"
         if result.has_unknown_exit_code:
@@ -228,7 +226,10 @@ class ExecPlugin:
 
 
 def _parse_credential(output: bytes, version: str) -> Mapping[str, Any]:
-    printed = _parse_json(output)
+    try:
+        printed = json.loads(output)
+    except (ValueError, RecursionError):
+        printed = None  # the error would contain the output
     if not isinstance(printed, dict):
         raise ValueError("printed no ExecCredential")
     document = cast("dict[str, Any]", printed)
@@ -238,14 +239,6 @@ def _parse_credential(output: bytes, version: str) -> Mapping[str, Any]:
     if not isinstance(status, dict):
         raise ValueError("printed an ExecCredential without a status")
     return cast("dict[str, Any]", status)
-
-
-def _parse_json(output: bytes) -> Any:
-    """Return the decoded JSON, or ``None``. The decoder's error would contain the output."""
-    try:
-        return json.loads(output)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _make_grant(status: Mapping[str, Any]) -> TokenGrant:
@@ -307,20 +300,70 @@ PIPE_CLOSE_DELAY = 0.5
 runs may keep open."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
-    exit_code: int
-    """The exit code; negative for the signal that ended the process."""
-    stdout: bytes = field(repr=False)
-    """The standard output, cut to one byte more than ``MAX_OUTPUT_BYTES``."""
-    stderr: bytes = field(repr=False)
-    """The end of the standard error output."""
-    stderr_size: int
+class Process(asyncio.SubprocessProtocol):
+    """A process, and its output as it arrives."""
+
+    _transport: asyncio.SubprocessTransport
+
+    def __init__(self) -> None:
+        self.stdout = bytearray()
+        """The standard output, cut to one byte more than ``MAX_OUTPUT_BYTES``."""
+        self.stderr = bytearray()
+        """The end of the standard error output."""
+        self.stderr_size = 0
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the process has ended and its pipes are closed."""
+        self._close_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code; negative for the signal that ended the process."""
+        return cast("int", self._transport.get_returncode())
 
     @property
     def has_unknown_exit_code(self) -> bool:
         ignored = sys.platform != "win32" and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
         return ignored and self.exit_code == UNKNOWN_EXIT_CODE
+
+    async def stop(self) -> None:
+        self._kill()
+        # close() at once would reap the child process before asyncio's watcher does. Without the
+        # wait, the end would be reported to a loop that may be closed by then.
+        await asyncio.wait({self.ended}, timeout=2 * PIPE_CLOSE_DELAY)
+        self._transport.close()
+
+    def _kill(self) -> None:
+        if self._transport.get_returncode() is not None:
+            return
+        # The process may have ended already, or run as another user.
+        with suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._transport.kill()  # Windows has no sessions: child processes survive
+            else:
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        content = cast("bytes", data)
+        if fd == STDOUT_FD:
+            self.stdout += content[: MAX_OUTPUT_BYTES + 1 - len(self.stdout)]
+        else:
+            self.stderr = (self.stderr + content)[-MAX_STDERR_BYTES:]
+            self.stderr_size += len(content)
+        if len(self.stdout) > MAX_OUTPUT_BYTES or self.stderr_size > MAX_READ_STDERR_BYTES:
+            self._kill()
+
+    def process_exited(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._close_timer = loop.call_later(PIPE_CLOSE_DELAY, self._transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._close_timer is not None:
+            self._close_timer.cancel()
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
 class RelativePathError(ValueError):
@@ -350,7 +393,7 @@ def find_program(name: str, search_path: str | None) -> str:
 
 async def run_process(
     command: tuple[str, ...], environment: Mapping[str, str], timeout: float
-) -> ProcessResult:
+) -> Process:
     """Run a program without input and wait for its end. A cancellation kills the process, and so
     does output without an end.
 
@@ -367,24 +410,18 @@ async def run_process(
         )
         try:
             await asyncio.wait({starting})
-            transport, collector = starting.result()
-            await asyncio.wait({collector.ended})
+            await asyncio.wait({starting.result().ended})
         finally:
             # The start takes milliseconds, and a process can't be killed before its end.
             await asyncio.wait({starting})
             if starting.exception() is None:
-                await _stop_process(*starting.result())
-    code = cast("int", transport.get_returncode())
-    return ProcessResult(
-        code, bytes(collector.stdout), bytes(collector.stderr), collector.stderr_size
-    )
+                await starting.result().stop()
+    return starting.result()
 
 
-async def _start_process(
-    command: tuple[str, ...], environment: Mapping[str, str]
-) -> tuple[asyncio.SubprocessTransport, _OutputCollector]:
-    return await asyncio.get_running_loop().subprocess_exec(
-        _OutputCollector,
+async def _start_process(command: tuple[str, ...], environment: Mapping[str, str]) -> Process:
+    _, process = await asyncio.get_running_loop().subprocess_exec(
+        Process,
         *command,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -392,60 +429,4 @@ async def _start_process(
         env=dict(environment),  # uvloop accepts no other mapping
         start_new_session=True,
     )
-
-
-async def _stop_process(
-    transport: asyncio.SubprocessTransport, collector: _OutputCollector
-) -> None:
-    _kill_process(transport)
-    # close() at once would reap the child process before asyncio's watcher does. Without the wait,
-    # the end would be reported to a loop that may be closed by then.
-    await asyncio.wait({collector.ended}, timeout=2 * PIPE_CLOSE_DELAY)
-    transport.close()
-
-
-def _kill_process(transport: asyncio.SubprocessTransport) -> None:
-    if transport.get_returncode() is not None:
-        return
-    # The process may have ended already, or run as another user.
-    with suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
-            transport.kill()  # Windows has no sessions: child processes survive
-        else:
-            os.killpg(transport.get_pid(), signal.SIGKILL)
-
-
-class _OutputCollector(asyncio.SubprocessProtocol):
-    def __init__(self) -> None:
-        self.stdout = bytearray()
-        self.stderr = bytearray()
-        self.stderr_size = 0
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the process has ended and its pipes are closed."""
-        self._transport: asyncio.SubprocessTransport | None = None
-        self._close_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.SubprocessTransport", transport)
-
-    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        content = cast("bytes", data)
-        if fd == STDOUT_FD:
-            self.stdout += content[: MAX_OUTPUT_BYTES + 1 - len(self.stdout)]
-        else:
-            self.stderr = (self.stderr + content)[-MAX_STDERR_BYTES:]
-            self.stderr_size += len(content)
-        too_long = len(self.stdout) > MAX_OUTPUT_BYTES or self.stderr_size > MAX_READ_STDERR_BYTES
-        if too_long and self._transport is not None:
-            _kill_process(self._transport)
-
-    def process_exited(self) -> None:
-        if self._transport is not None:
-            loop = asyncio.get_running_loop()
-            self._close_timer = loop.call_later(PIPE_CLOSE_DELAY, self._transport.close)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._close_timer is not None:
-            self._close_timer.cancel()
-        if not self.ended.done():
-            self.ended.set_result(None)
+    return process

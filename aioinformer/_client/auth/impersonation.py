@@ -1,8 +1,7 @@
 """Impersonation headers: ``as``, ``as-uid``, ``as-groups`` and ``as-user-extra`` of a kubeconfig.
 
-kubernetes_asyncio doesn't read these keys. Without them, a program would see, or be denied, other
-objects than kubectl with the same file. The names of the headers and the spelling of an extra's key
-follow client-go (``transport/round_trippers.go``).
+The names of the headers and the spelling of an extra's key follow client-go
+(``transport/round_trippers.go``).
 """
 
 from __future__ import annotations

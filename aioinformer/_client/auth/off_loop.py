@@ -51,6 +51,14 @@ async def run_in_thread(function: Callable[[], T]) -> T:
     return await done
 
 
+async def compute_in_thread(function: Callable[[], T]) -> T:
+    """Call a function that reads nothing; on the loop if the system starts no more threads."""
+    try:
+        return await run_in_thread(function)
+    except BlockingIOError:
+        return function()
+
+
 def _capture_outcome(function: Callable[[], T]) -> Callable[[asyncio.Future[T]], None]:
     try:
         result = function()

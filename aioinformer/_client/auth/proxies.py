@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 
@@ -29,8 +30,8 @@ def host_and_port(url: URL) -> str:
 
 SOCKS_SCHEMES = ("socks5", "socks5h")
 SOCKS_PORT = 1080
-MAX_LOGIN_BYTES = 255
-"""Bytes of a user or a password in SOCKS5."""
+MAX_LOGIN = 255
+"""Characters of a user or a password in SOCKS5; python-socks sends ASCII alone."""
 
 UNBRACKETED_ADDRESS = re.compile(
     r"(?:[^/?#]*://)?(?:[^/?#]*@)?\[?[\da-f]*(?::[\da-f.]*){2,}(?:%[^/?#\]]*)?(?:[/?#].*)?",
@@ -50,7 +51,7 @@ def is_loopback(url: URL) -> bool:
     """Return True if the host of a URL is ``localhost`` or a loopback address."""
     host = (url.raw_host or "").lower()
     address = _parse_address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
+    return host.removesuffix(".") == "localhost" or (address is not None and address.is_loopback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +82,30 @@ def parse_proxy_url(text: str) -> Proxy:
     """Parse the URL of a proxy, which may contain a user and password.
 
     Raises:
-        ConfigurationError: the text is not the URL of an HTTP or SOCKS5 proxy.
+        ConfigurationError: the text is not the URL of an HTTP or SOCKS5 proxy, or the extra
+            ``socks`` is not installed.
     """
     try:
         url = URL(text)
+        has_host = bool(url.host)
     except ValueError:
-        url = URL()
-    if url.scheme not in ("http", "https", *SOCKS_SCHEMES) or not url.host:
+        has_host, url = False, URL()
+    if url.scheme not in ("http", "https", *SOCKS_SCHEMES) or not has_host:
         hint = bracket_hint(text, "http://[fd00::1]:3128")
         raise ConfigurationError(
             f"a proxy is a URL such as http://10.0.0.1:3128 or socks5://10.0.0.1:1080{hint}"
         )
     login = None if url.user is None else (url.user, url.password or "")
     if url.scheme in SOCKS_SCHEMES:
-        if login and not all(0 < len(each.encode()) <= MAX_LOGIN_BYTES for each in login):
+        if find_spec("python_socks") is None:
             raise ConfigurationError(
-                f"the user and the password of a SOCKS5 proxy have 1 to {MAX_LOGIN_BYTES} bytes"
+                "a SOCKS5 proxy needs python-socks, which is not installed: "
+                "pip install 'aioinformer[socks]'"
+            )
+        if login and not all(0 < len(each) <= MAX_LOGIN and each.isascii() for each in login):
+            raise ConfigurationError(
+                f"the user and the password of a SOCKS5 proxy have 1 to {MAX_LOGIN} ASCII "
+                f"characters"
             )
         return Proxy(url.with_user(None).with_port(url.port or SOCKS_PORT), login=login)
     if login is None:
@@ -144,9 +153,8 @@ def _read_exceptions(environment: Mapping[str, str]) -> list[str]:
 def _needs_proxy(server: URL, exceptions: list[str]) -> bool:
     host, port = (server.raw_host or "").lower(), str(server.port or "")
     address = _parse_address(host)
-    if is_loopback(server):
-        return False
-    return not any(_matches(entry, host, address, port) for entry in exceptions)
+    excepted = any(_matches(entry, host, address, port) for entry in exceptions)
+    return not (is_loopback(server) or excepted)
 
 
 def _matches(entry: str, host: str, address: IpAddress | None, port: str) -> bool:

@@ -104,7 +104,6 @@ class RotatingTls:
         self._outage = Outage(logger)
         self._used_plugin_pair: CertificatePair | None = None
         self._next_read_at = 0.0
-        self._last_warning = ""
         self.changes = 0
 
     async def context(self, *, failed: ssl.SSLContext | None = None) -> ssl.SSLContext:
@@ -122,7 +121,7 @@ class RotatingTls:
         return context
 
     async def look(self) -> None:
-        """Read the certificates again; see ``NoticesChange``."""
+        """Read the certificates again; raise ``NotRunning`` if the client was closed."""
         if self._context is not None:
             await self._refresh()
 
@@ -140,12 +139,9 @@ class RotatingTls:
             if self._context is None:
                 raise ConfigurationError(text) from error
             self._used_plugin_pair, self._next_read_at = pair, now + RETRY_INTERVAL
-            if text != self._last_warning:
-                self._last_warning = text
-                self._outage.begin()
-                logger.warning("%s; the last certificates stay in use", text)
+            self._outage.warn("%s; the last certificates stay in use", text)
             return self._context
-        self._last_warning, self._material = "", material
+        self._material = material
         self._outage.end("%s: the certificates can be used again", self._origin)
         self._used_plugin_pair, self._next_read_at = pair, now + self._interval
         return self._context

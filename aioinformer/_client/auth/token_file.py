@@ -36,7 +36,6 @@ class TokenFile:
     """The file or directory that names the token file, for messages."""
     header: str = field(default="", repr=False)
     """The header with the last token, or with the one to use until the file can be read."""
-    _last_warning: str = field(default="", init=False)
     _outage: Outage = field(default_factory=lambda: Outage(logger), init=False, repr=False)
 
     async def __call__(self) -> TokenGrant:
@@ -56,12 +55,8 @@ class TokenFile:
             text = f"{self.origin}: the token file {self.path} can't be used: {reason}"
             if not self.header:
                 raise FetchError(text, phase="credentials") from error
-            if text != self._last_warning:
-                self._last_warning = text
-                self._outage.begin()
-                logger.warning("%s; the last token stays in use", text)
+            self._outage.warn("%s; the last token stays in use", text)
             return TokenGrant(self.header, valid_for=RETRY_INTERVAL)
-        self._last_warning = ""
         self._outage.end("%s: the token file %s can be used again", self.origin, self.path)
         return TokenGrant(self.header, valid_for=REREAD_INTERVAL)
 

@@ -18,9 +18,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer.errors import FetchError, NotRunning
@@ -54,24 +53,6 @@ class TokenGrant:
     """Seconds until the credentials can't be used any more."""
 
 
-@runtime_checkable
-class NoticesChange(Protocol):
-    """Credentials that may change."""
-
-    @property
-    def changes(self) -> int:
-        """The number of times that they have changed."""
-        ...
-
-    async def look(self) -> None:
-        """Read the source again if that has no cost. A source that can't be read has not changed.
-
-        Raises:
-            NotRunning: the client was closed.
-        """
-        ...
-
-
 class RefreshingAuthorization:
     """An ``Authorization`` whose header is refreshed in time and after a rejection."""
 
@@ -83,10 +64,10 @@ class RefreshingAuthorization:
         self._is_file = is_file
         self._refresh = SingleFlight(self._fetch_grant, name="refresh of credentials")
         self._grant: TokenGrant | None = None
-        self._outage = Outage(logger)
         self._granted_at = 0.0
-        self._last_warning = ""
         self.changes = 0
+        """The number of times that the credentials have changed."""
+        self._outage = Outage(logger)
 
     @property
     def pair(self) -> CertificatePair | None:
@@ -118,23 +99,23 @@ class RefreshingAuthorization:
             raise FetchError(str(error), phase="credentials") from error.__cause__
 
     async def look(self) -> None:
-        """See ``NoticesChange``. An exec plugin is not run: it may ask the user to log in."""
+        """Read a file again; an exec plugin is not run, because it may ask the user to log in.
+
+        Raises:
+            FetchError: the file can't be read.
+            NotRunning: the client was closed.
+        """
         if self._is_file:
-            with suppress(FetchError):
-                await self._refresh()
+            await self._refresh()
 
     async def _fetch_grant(self) -> TokenGrant:
         try:
             grant = await self._source()
         except FetchError as error:
-            # Each text is logged once, because every request may start another attempt.
-            if self._grant is not None and str(error) != self._last_warning:
-                self._last_warning = str(error)
-                self._outage.begin()
-                logger.warning("%s", error)
+            if self._grant is not None:  # every request may start another attempt
+                self._outage.warn("%s", error)
             raise
         self._outage.end("the credentials are refreshed again")
-        self._last_warning = ""
         last = self._grant
         if last is not None and (last.header, last.pair) != (grant.header, grant.pair):
             self.changes += 1

@@ -68,9 +68,8 @@ class Catalogue:
         """
         head, _, rest = name.lower().partition(".")
         found = [each.resource for each in self._find_by_name(head, rest) if not each.lacks]
-        by_group = {
-            each.group: each for each in reversed(found)
-        }  # the first version takes precedence
+        # The first version takes precedence.
+        by_group = {each.group: each for each in reversed(found)}
         if len(by_group) < 2 or "" in by_group:
             return by_group.get("") or next(iter(by_group.values()), None)
         named = [each for each in by_group.values() if head not in _exclusive_short_names(each)]
@@ -124,7 +123,7 @@ class Catalogue:
             if (
                 any(_describes_group(group, path) for group, _ in split_group_version(name))
                 if rest
-                else _lists_resources(path)
+                else path in ("/apis", "/api/v1")
             ):
                 return copy_error(error)  # this document may describe the resource
         server = f"the server {location}".rstrip()
@@ -188,10 +187,6 @@ def _matches_suffix(resource: Resource, rest: str) -> bool:
     return rest in ("", resource.group, versioned, versioned.rstrip("."))
 
 
-def _lists_resources(path: str) -> bool:
-    return path in ("/apis", "/api/v1")
-
-
 def _describes_group(group: str, path: str) -> bool:
     return f"{path}/".startswith(f"/apis/{group}/" if group else "/api/")
 
@@ -232,13 +227,11 @@ def copy_error(error: FetchError) -> FetchError:
 
 def _ambiguous_error(name: str, found: list[Resource]) -> AmbiguousResource:
     choices = tuple(sorted({str(each) for each in found}))
-    more = (
-        f" or one of {len(choices) - MAX_CANDIDATES} more" if len(choices) > MAX_CANDIDATES else ""
-    )
-    listed = f"{' or '.join(choices[:MAX_CANDIDATES])}{more}"
-    return AmbiguousResource(
-        f"several resources are called {name!r}: use {listed}", candidates=choices
-    )
+    listed = " or ".join(choices[:MAX_CANDIDATES])
+    if (more := len(choices) - MAX_CANDIDATES) > 0:
+        listed += f" or one of {more} more"
+    text = f"several resources are called {name!r}: use {listed}"
+    return AmbiguousResource(text, candidates=choices)
 
 
 def _unwatchable_error(name: str, served: ServedResource) -> UnwatchableResource:

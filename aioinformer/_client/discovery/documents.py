@@ -75,10 +75,10 @@ class _Subresource(Struct):
 
 
 class _AggregatedResource(Struct, rename="camel"):
-    resource: str
+    name: str = msgspec.field(name="resource")
     response_kind: _ResponseKind | None = None
     scope: str = "Namespaced"
-    singular_resource: str = ""
+    singular_name: str = msgspec.field(name="singularResource", default="")
     short_names: tuple[str, ...] | None = None
     categories: tuple[str, ...] | None = None
     verbs: frozenset[str] | None = None
@@ -87,6 +87,10 @@ class _AggregatedResource(Struct, rename="camel"):
     @property
     def kind(self) -> str:
         return self.response_kind.kind if self.response_kind else ""
+
+    @property
+    def namespaced(self) -> bool:
+        return self.scope == "Namespaced"
 
     @property
     def is_place_of_subresources(self) -> bool:
@@ -165,22 +169,10 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
         for version in group.versions or ()
     ]
     found = (
-        ServedResource(
-            Resource(
-                group,
-                version.version,
-                each.resource,
-                each.kind,
-                namespaced=each.scope == "Namespaced",
-                singular=each.singular_resource,
-                short_names=each.short_names or (),
-            ),
-            each.verbs,
-            each.categories or (),
-        )
+        _to_served(group, version.version, each)
         for group, version in versions
         for each in version.resources or ()
-        if "/" not in each.resource and not each.is_place_of_subresources
+        if "/" not in each.name and not each.is_place_of_subresources
     )
     stale = (
         f"{group}/{version.version}".removeprefix("/")
@@ -200,23 +192,24 @@ def parse_legacy_resources(
     if listed.group_version not in ("", group_version):
         raise _invalid_document(path, f"it describes another group version than {group_version}")
     found = (
-        ServedResource(
-            Resource(
-                group,
-                version,
-                each.name,
-                each.kind,
-                namespaced=each.namespaced,
-                singular=each.singular_name,
-                short_names=each.short_names or (),
-            ),
-            each.verbs,
-            each.categories or (),
-        )
-        for each in listed.resources or ()
-        if "/" not in each.name
+        _to_served(group, version, each) for each in listed.resources or () if "/" not in each.name
     )
     return _build_resources(found, path)
+
+
+def _to_served(
+    group: str, version: str, found: _AggregatedResource | _LegacyResource
+) -> ServedResource:
+    resource = Resource(
+        group,
+        version,
+        found.name,
+        found.kind,
+        namespaced=found.namespaced,
+        singular=found.singular_name,
+        short_names=found.short_names or (),
+    )
+    return ServedResource(resource, found.verbs, found.categories or ())
 
 
 def parse_core_versions(document: bytes, path: str = "/api") -> Iterator[str]:

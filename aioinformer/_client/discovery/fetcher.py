@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.off_loop import compute_in_thread
 from aioinformer._client.discovery.catalogue import Catalogue, copy_error, split_group_version
 from aioinformer._client.discovery.documents import (
     ServedResource,
@@ -82,10 +82,7 @@ class DiscoveryFetcher:
 
     async def _fetch_core(self) -> Catalogue:
         try:
-            document = await self._fetch("/api", AGGREGATED_ACCEPT)
-            found = await _parse_document(
-                parse_aggregated_resources, document, self._describe_document("/api")
-            )
+            found = await self._read("/api", AGGREGATED_ACCEPT, parse_aggregated_resources)
         except NotFound:
             return Catalogue()  # this server serves custom resources only
         except DOCUMENT_ERRORS:
@@ -97,15 +94,10 @@ class DiscoveryFetcher:
             document = await self._fetch("/apis", AGGREGATED_ACCEPT)
         except DOCUMENT_ERRORS as error:
             return Catalogue((), {"/apis": copy_error(error)})
-        found = await _parse_document(
-            parse_aggregated_resources, document, self._describe_document("/apis")
-        )
+        found = await self._parse(parse_aggregated_resources, document, "/apis")
         if found is None:
-            return await self._fetch_versions(
-                await _parse_document(
-                    parse_legacy_groups, document, self._describe_document("/apis")
-                )
-            )
+            groups = await self._parse(parse_legacy_groups, document, "/apis")
+            return await self._fetch_versions(groups)
         return Catalogue(found.served, {version_path(each): None for each in found.stale})
 
     async def _fetch_versions(self, group_versions: Iterable[str]) -> Catalogue:
@@ -122,14 +114,31 @@ class DiscoveryFetcher:
 
     async def _fetch_version(self, group_version: str) -> tuple[ServedResource, ...]:
         path = version_path(group_version)
-        document = await self._fetch(path, LEGACY_ACCEPT)
-        return await _parse_document(
-            parse_legacy_resources, document, self._describe_document(path), group_version
-        )
+        return await self._read(path, LEGACY_ACCEPT, parse_legacy_resources, group_version)
 
-    def _describe_document(self, path: str) -> str:
+    async def _read(
+        self,
+        path: str,
+        accept: str,
+        parse: Callable[Concatenate[bytes, str, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        return await self._parse(parse, await self._fetch(path, accept), path, *args, **kwargs)
+
+    async def _parse(
+        self,
+        parse: Callable[Concatenate[bytes, str, P], T],
+        document: bytes,
+        path: str,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Parse a document, in a thread if it is long: that of a large cluster takes 50 ms."""
         server = self._describe_server()
-        return f"{path} of {server}" if server else path
+        origin = f"{path} of {server}" if server else path
+        call = partial(parse, document, origin, *args, **kwargs)
+        return call() if len(document) <= MAX_INLINE_BYTES else await compute_in_thread(call)
 
     # -- one group -----------------------------------------------------------------------------
 
@@ -149,10 +158,7 @@ class DiscoveryFetcher:
     async def _fetch_group(self, group: str) -> Catalogue:
         path = f"/apis/{group}"
         try:
-            document = await self._fetch(path, LEGACY_ACCEPT)
-            versions = await _parse_document(
-                parse_group_versions, document, self._describe_document(path)
-            )
+            versions = await self._read(path, LEGACY_ACCEPT, parse_group_versions)
             return await self._fetch_versions(versions)
         except CLIENT_ERRORS:
             raise
@@ -196,17 +202,10 @@ class DiscoveryFetcher:
                 return other
             wrong = "; is the server's URL right?" if isinstance(error, NotFound) else ""
             raise _unclear_error(resource, error, wrong) from error
-        found = await _parse_document(
-            parse_aggregated_resources, document, self._describe_document(root)
-        )
+        found = await self._parse(parse_aggregated_resources, document, root)
         if found is None:
-            listed = (
-                await _parse_document(parse_legacy_groups, document, self._describe_document(root))
-                if resource.group
-                else await _parse_document(
-                    parse_core_versions, document, self._describe_document(root)
-                )
-            )
+            parse = parse_legacy_groups if resource.group else parse_core_versions
+            listed = await self._parse(parse, document, root)
             return await self._find_in_versions(listed, resource, missing)
         other = _find_resource(found.served, resource)
         stale = [each for each in found.stale if each.rpartition("/")[0] == resource.group]
@@ -221,10 +220,7 @@ class DiscoveryFetcher:
             return None
         path = f"/apis/{resource.group}"
         try:
-            document = await self._fetch(path, LEGACY_ACCEPT)
-            versions = await _parse_document(
-                parse_group_versions, document, self._describe_document(path)
-            )
+            versions = await self._read(path, LEGACY_ACCEPT, parse_group_versions)
             return await self._find_in_versions(versions, resource, None)
         except NotFound:
             return None
@@ -252,14 +248,6 @@ class DiscoveryFetcher:
 
     def __repr__(self) -> str:
         return f"<DiscoveryFetcher by {self._fetch!r}>"
-
-
-async def _parse_document(
-    parse: Callable[Concatenate[bytes, P], T], document: bytes, *more: P.args, **named: P.kwargs
-) -> T:
-    """Parse a document, in a thread if it is long: that of a large cluster takes 50 ms."""
-    call = partial(parse, document, *more, **named)
-    return call() if len(document) <= MAX_INLINE_BYTES else await run_in_thread(call)
 
 
 def _find_resource(served: Iterable[ServedResource], resource: Resource) -> Resource | None:

@@ -28,8 +28,7 @@ from aioinformer._client.http.hints import (
     hint_for_network_error,
 )
 from aioinformer._client.http.request import ApiRequest
-from aioinformer._client.http.sessions import MAX_HEAD_LINE, MAX_HEADERS
-from aioinformer._client.http.socks import SocksError
+from aioinformer._client.http.sessions import MAX_HEAD_LINE, MAX_HEADERS, SocksError
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -96,10 +95,9 @@ def map_request_error(
         redactor.redact_error(error)
     mapped = _map_request_error(error, url, request, proxy, has_answered=has_answered)
     strip_quoted_response(error)
-    unsent = isinstance(mapped, ConnectionFailed) or isinstance(
-        error, aiohttp.ConnectionTimeoutError
-    )
-    text = f"{mapped}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write and not unsent else str(mapped)
+    text, unsent = str(mapped), isinstance(error, aiohttp.ConnectionTimeoutError)
+    if request.is_write and not (unsent or isinstance(mapped, ConnectionFailed)):
+        text = f"{text}; {WRITE_OUTCOME_UNKNOWN}"
     # The fault may be that of the proxy, also if the connection to the proxy was opened.
     if proxy is not None and proxy.description not in text:
         text = f"{text}; the request went through {proxy.description}"
@@ -125,25 +123,23 @@ def _map_request_error(
         case SocksError() if proxy is not None:
             return ConnectionFailed(f"{host}: {proxy.description} failed: {error}")
         case aiohttp.ClientConnectorCertificateError():
-            return ConnectionFailed(
-                f"{host}: {describe_certificate_error(error.certificate_error)}"
-            )
+            fault = describe_certificate_error(error.certificate_error)
+            return ConnectionFailed(f"{host}: {fault}")
         case aiohttp.ClientSSLError():
             return ConnectionFailed(f"{host}: {describe_tls_error(error.os_error)}")
         case aiohttp.ClientConnectorError() if proxy is not None:
-            reason = _system_reason(error.os_error)
             hint = ENVIRONMENT_PROXY_HINT if proxy.variable else PROXY_HINT
-            return ConnectionFailed(
-                f"{host}: {proxy.description} can't be reached: {reason}; {hint}"
-            )
+            fault = f"can't be reached: {_system_reason(error.os_error)}; {hint}"
+            return ConnectionFailed(f"{host}: {proxy.description} {fault}")
         case aiohttp.ClientConnectorDNSError():
+            reason = error.os_error.strerror or _system_reason(error.os_error)
             if not isinstance(error.os_error, socket.gaierror):
-                reason = error.os_error.strerror or _system_reason(error.os_error)
                 return ConnectionFailed(f"{host}: the name can't be looked up: {reason}")
-            reason = _system_reason(error.os_error)
             return ConnectionFailed(f"{host}: the name is not known: {reason}; {DNS_HINT}")
         case aiohttp.ClientConnectorError():
-            return ConnectionFailed(f"{host}: {_describe_network_error(error.os_error)}")
+            hint = hint_for_network_error(error.os_error)
+            reason = _system_reason(error.os_error)
+            return ConnectionFailed(f"{host}: {reason}{f'; {hint}' if hint else ''}")
         case aiohttp.ConnectionTimeoutError():
             return RequestTimedOut(f"{host}: no connection in the time allowed; {ROUTE_HINT}")
         case TimeoutError():
@@ -167,24 +163,16 @@ def map_response_error(
 
     What ``error`` quotes of the response is removed in place.
     """
-    mapped = _map_response_error(error, url, request)
-    strip_quoted_response(error)
-    return mapped
-
-
-def _map_response_error(
-    error: BaseException, url: URL, request: ApiRequest
-) -> TransportError | ProtocolError:
-    target, phase = f"{request.method} {url.with_query(None)}", request.phase
+    kind: type[TransportError | ProtocolError] = ConnectionLost
     match error:
         case TimeoutError():
-            text = "no more data of the response came in the time allowed"
-            return RequestTimedOut(f"{target}: {text}", phase=phase)
+            kind, text = RequestTimedOut, "no more data of the response came in the time allowed"
         case HttpProcessingError():
-            return ProtocolError(f"{target}: the response is not well-formed HTTP", phase=phase)
+            kind, text = ProtocolError, "the response is not well-formed HTTP"
         case _:
             text = f"the response broke off: {_describe_broken_response(error)}"
-            return ConnectionLost(f"{target}: {text}", phase=phase)
+    strip_quoted_response(error)
+    return kind(f"{request.method} {url.with_query(None)}: {text}", phase=request.phase)
 
 
 def is_tls_failure(error: FetchError) -> bool:
@@ -232,11 +220,6 @@ def _system_reason(error: BaseException) -> str:
         return os.strerror(error.errno)
     text = error.strerror if isinstance(error, OSError) else None
     return one_line(text or str(error), MAX_REASON_LENGTH) or type(error).__name__
-
-
-def _describe_network_error(error: OSError) -> str:
-    hint = hint_for_network_error(error)
-    return f"{_system_reason(error)}; {hint}" if hint else _system_reason(error)
 
 
 def _find_tls_alert(error: BaseException) -> ssl.SSLError | None:

@@ -76,6 +76,7 @@ async def map_error_response(
     debugging proxies send back. ``origin`` is the file and context of the credentials, if any.
     """
     target, phase = f"{request.method} {response.url.with_query(None)}", request.phase
+    context = f" ({origin})" if origin else ""
     media = response.content_type if is_html(response) else ""
     host = host_and_port(response.url)
     other_server = hint_for_other_server(host, media, origin)
@@ -89,12 +90,16 @@ async def map_error_response(
     status = await _read_status(response, request, make_redactor)
     if requires_tls(status):
         text = f"{host}: the server answers in TLS only: should its URL begin with https://?"
-        return ConnectionFailed(f"{text}{_origin_suffix(origin)}", phase=phase)
-    hint = _hint_for_error(status, response.url.path, request)
+        return ConnectionFailed(f"{text}{context}", phase=phase)
+    path = response.url.path
     if _is_not_api_server(status, media, phase):
         hint = other_server
+    elif phase == "write" and status.code != 401:
+        hint = hint_for_write_error(status, path, request.method)
+    else:
+        hint = hint_for_read_error(status, path, phase)
     if status.code in CREDENTIAL_ERROR_CODES:
-        hint = f"{hint}{_origin_suffix(origin)}".strip()
+        hint = f"{hint}{context}".strip()
     return server_error(status, phase=phase, target=target, advice=hint)
 
 
@@ -116,12 +121,6 @@ async def _read_status(
     return await run_redaction(request, build)
 
 
-def _hint_for_error(status: Status, path: str, request: ApiRequest) -> str:
-    if request.phase == "write" and status.code != 401:
-        return hint_for_write_error(status, path, request.method)
-    return hint_for_read_error(status, path, request.phase)
-
-
 def _is_not_api_server(status: Status, content_type: str, phase: Phase) -> bool:
     """Return True if no API server would send this error.
 
@@ -132,10 +131,6 @@ def _is_not_api_server(status: Status, content_type: str, phase: Phase) -> bool:
         return True
     foreign = content_type or (phase == "discovery" and status.message != UNKNOWN_PATH)
     return status.code == 404 and not status.reason and bool(foreign)
-
-
-def _origin_suffix(origin: str) -> str:
-    return f" ({origin})" if origin else ""
 
 
 # -- the body ----------------------------------------------------------------------------------

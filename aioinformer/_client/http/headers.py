@@ -23,7 +23,6 @@ from aioinformer.errors.texts import one_line
 
 log = logging.getLogger("aioinformer.client")
 
-
 Headers: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """The headers, or a function that returns them. The client calls the function in the event loop and
 in the context of the task that sends the request, for each request: it must return quickly."""
@@ -110,13 +109,10 @@ class ServerWarnings:
         """Log the warnings that were not logged before."""
         for text in texts:
             if text not in self._logged:
-                self._remember(text)
+                if len(self._logged) >= MAX_REMEMBERED:
+                    del self._logged[next(iter(self._logged))]
+                self._logged[text] = None
                 log.warning("the server warns: %s", text)
-
-    def _remember(self, text: str) -> None:
-        if len(self._logged) >= MAX_REMEMBERED:
-            del self._logged[next(iter(self._logged))]
-        self._logged[text] = None
 
     def __repr__(self) -> str:
         return f"<ServerWarnings, {len(self._logged)} logged>"

@@ -155,18 +155,13 @@ BLOCKING_HINT = (
 )
 
 
-def find_denied_user(status: Status) -> str:
-    """Return the user that the server denied the request; empty if unknown or redacted."""
-    found = DENIAL.search(status.message)
-    return found["user"] if found and REDACTED not in found["user"] else ""
-
-
 def _hint_for_forbidden(status: Status, path: str, verb: str) -> str:
     """Return the hint for a 403; empty for the sentence of an admission plugin, a policy or a
     webhook, which says why.
     """
-    message, user = status.message, find_denied_user(status)
+    message = status.message
     denied = DENIAL.search(message)
+    user = denied["user"] if denied and REDACTED not in denied["user"] else ""
     if user == ANONYMOUS_USER:
         return f"the request was anonymous: {LOGIN_HINT}"
     if BLOCKING_DENIAL in message:
@@ -252,20 +247,13 @@ def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
         case 403 if status.reason:  # without a reason, a proxy has rejected the request
             return _hint_for_forbidden(status, path, phase if phase in READ_VERBS else "get")
         case 404 if phase in ("list", "watch"):
-            return _hint_for_missing_collection(path)
+            # The absence of any other path, such as /version, says nothing about a resource.
+            found = OBJECT_PATH.search(path)
+            return "" if found is None or found["name"] else _missing_resource_hint(found)
         case 429 if INITIALIZING_MESSAGE not in status.message:
             return OVERLOAD_HINT
         case _:
             return ""
-
-
-def _hint_for_missing_collection(path: str) -> str:
-    """Return the hint for a 404; empty unless the path is that of a collection of objects.
-
-    The absence of any other path, such as ``/version``, says nothing about a resource.
-    """
-    found = OBJECT_PATH.search(path)
-    return "" if found is None or found["name"] else _missing_resource_hint(found)
 
 
 def hint_for_other_server(host: str, content_type: str, origin: str) -> str:

@@ -82,7 +82,11 @@ class Resolver(AbstractResolver):
 
 
 def _find_addresses(host: str, port: int) -> list[ResolveResult]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    except UnicodeError as error:
+        reason = "a part of it is empty or too long"
+        raise socket.gaierror(socket.EAI_NONAME, reason) from error
     # The numeric form of a link-local address names the network interface.
     numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
     return [

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.off_loop import compute_in_thread
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer.errors import ServerError, Status, server_error
@@ -140,28 +140,10 @@ def redact_secret_sentence(sentence: str) -> str:
 
 # -- the Status --------------------------------------------------------------------------------
 
-KNOWN_REASONS = frozenset(
-    {
-        "AlreadyExists",
-        "BadRequest",
-        "Conflict",
-        "Expired",
-        "Forbidden",
-        "Gone",
-        "InternalError",
-        "Invalid",
-        "MethodNotAllowed",
-        "NotAcceptable",
-        "NotFound",
-        "RequestEntityTooLarge",
-        "ServerTimeout",
-        "ServiceUnavailable",
-        "StorageReadError",
-        "Timeout",
-        "TooManyRequests",
-        "Unauthorized",
-        "UnsupportedMediaType",
-    }
+KNOWN_REASONS = re.compile(
+    "AlreadyExists|BadRequest|Conflict|Expired|Forbidden|Gone|InternalError|Invalid|"
+    "MethodNotAllowed|NotAcceptable|NotFound|RequestEntityTooLarge|ServerTimeout|"
+    "ServiceUnavailable|StorageReadError|Timeout|TooManyRequests|Unauthorized|UnsupportedMediaType"
 )
 """The reasons of ``metav1.StatusReason``. A webhook may send any text as its reason."""
 
@@ -195,7 +177,7 @@ def redact_secret_values(status: Status, path: str) -> Status:
         fields = (cause["field"] for cause in details.get("causes", ()) if "field" in cause)
         names = ", ".join(dict.fromkeys(fields))
         message = f"{message}: it is about {names}" if names else message
-    reason = status.reason if status.reason in KNOWN_REASONS else ""
+    reason = status.reason if KNOWN_REASONS.fullmatch(status.reason) else ""
     return replace(status, reason=reason, message=message, details=details)
 
 
@@ -237,7 +219,6 @@ NON_SECRET_FIELDS = frozenset(
 )
 """Fields of a Secret, or of an operation of a JSON patch, that hold no secret."""
 
-
 MAX_BYTES_ON_LOOP = 32 * 1024
 """Bytes of a write whose values are searched for on the event loop, in some milliseconds."""
 
@@ -246,7 +227,7 @@ async def run_redaction(request: ApiRequest, redact: Callable[[], T]) -> T:
     """Call ``redact``, which hides the values of the request; for a large Secret in a thread."""
     if len(request.body) <= MAX_BYTES_ON_LOOP or not is_secret_path(request.path):
         return redact()
-    redaction = asyncio.ensure_future(run_in_thread(redact))
+    redaction = asyncio.ensure_future(compute_in_thread(redact))
     try:
         return await asyncio.shield(redaction)
     finally:  # also after a cancellation: what is not redacted must not be seen

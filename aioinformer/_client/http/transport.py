@@ -60,7 +60,6 @@ MAX_CONCURRENT_REQUESTS = 100
 enforces it rather than the connector: the time in the queue must not count as time for connecting.
 """
 
-
 CREDENTIAL_HEADERS = ("Authorization", "Cookie")
 """The headers that are not sent where others on the network can read them."""
 
@@ -143,17 +142,10 @@ class ResponseStream:
         try:
             await self._close_connection()
         finally:
-            if log.isEnabledFor(logging.DEBUG):
-                self._log_end()
+            response = self._response
+            outcome = f"status {response.status}, {response.content.total_bytes} bytes,"
+            _log_request(self._request, response.url, self._began, outcome)
             await self._sessions.release()
-
-    def _log_end(self) -> None:
-        _log_request(
-            self._request,
-            self._response.url,
-            self._began,
-            f"status {self._response.status}, {self._response.content.total_bytes} bytes,",
-        )
 
     async def _close_connection(self) -> None:
         connection = self._response.connection
@@ -283,49 +275,43 @@ class Transport:
         sessions = await self._sessions_for(credentials.tls)
         sessions.acquire()
         opened: list[str] = []
-        token = opened_addresses.set(opened)
+        opened_addresses.set(opened)
         began = asyncio.get_running_loop().time()
         try:
             response = await self._send(request, credentials.header, sessions)
         except BaseException as error:  # also a time limit of the caller, such as that of a lease
-            if log.isEnabledFor(logging.DEBUG):
-                what = f"no response ({type(error).__name__})"
-                _log_request(request, self._build_url(request), began, what)
+            what = f"no response ({type(error).__name__})"
+            _log_request(request, self._build_url(request), began, what)
             self._resolver.avoid(opened)
             await sessions.release()
             raise
-        finally:
-            opened_addresses.reset(token)
         self._has_answered = True
         if response.status >= 500:
-            await self._leave_address(sessions, opened)
-        if request.watch_timeout is not None and log.isEnabledFor(logging.DEBUG):
+            self._resolver.avoid(opened)
+            if self._resolver.has_choice and sessions is self._current_sessions:
+                self._current_sessions = None  # the next request connects to another address
+                await sessions.close_when_unused()
+        if request.watch_timeout is not None:
             _log_request(request, response.url, began, f"status {response.status}, open")
         stream = ResponseStream(response, request, sessions, opened, began)
         if response.status != 401:
             self._authenticator.record_success()
         make_redactor = partial(self._make_redactor, stream.headers_sent, request)
-        if "Warning" in response.headers:
-            read = partial(read_warnings, response.headers, make_redactor, request.path)
-            self._server_warnings.log(await run_redaction(request, read))
-        if request.is_success(response.status) and not is_html(response):
-            return stream
         try:
+            if "Warning" in response.headers:
+                read = partial(read_warnings, response.headers, make_redactor, request.path)
+                self._server_warnings.log(await run_redaction(request, read))
+            if request.is_success(response.status) and not is_html(response):
+                return stream
             raise await map_error_response(
                 response,
                 request=request,
                 make_redactor=make_redactor,
                 origin=self._credentials.origin,
             )
-        finally:
+        except BaseException:
             await stream.aclose()
-
-    async def _leave_address(self, sessions: Sessions, opened: Sequence[str]) -> None:
-        """Let the next request open a new connection, to another address, if there is one."""
-        self._resolver.avoid(opened)
-        if self._resolver.has_choice and sessions is self._current_sessions:
-            self._current_sessions = None
-            await sessions.close_when_unused()
+            raise
 
     async def check_exposure(self) -> None:
         """Raise ``ConfigurationError`` if others on the network could read the credentials.
@@ -334,17 +320,15 @@ class Transport:
         """
         if not self._withhold_credentials:
             return
-        header = ""
+        headers = CIMultiDict[str](() if callable(self._headers) else self._headers)
         with suppress(FetchError):  # which the first request raises
-            header = (await self._authenticator.current_credentials()).header
-        own = CIMultiDict[str]() if callable(self._headers) else CIMultiDict(self._headers)
-        if fault := self._find_exposure(own, header):
+            headers.add("Authorization", (await self._authenticator.current_credentials()).header)
+        if fault := self._find_exposure(headers):
             raise ConfigurationError(fault)
 
-    def _find_exposure(self, headers: Mapping[str, str], authorization: str) -> str:
+    def _find_exposure(self, headers: Mapping[str, str]) -> str:
         """Return the error for credentials that must not be sent; empty if there are none."""
-        has_credentials = authorization or any(name in headers for name in CREDENTIAL_HEADERS)
-        if not (self._withhold_credentials and has_credentials):
+        if not (self._withhold_credentials and any(map(headers.get, CREDENTIAL_HEADERS))):
             return ""
         return (
             f"{self._credentials.description}: the credentials are not sent, because without TLS "
@@ -368,14 +352,7 @@ class Transport:
         previous = self._current_sessions
         if previous is not None and previous.tls is tls:
             return previous
-        limits = self._timeouts
-        current = Sessions(
-            tls,
-            self._resolver,
-            connect=limits.connect,
-            read_timeout=limits.read,
-            proxy=self._credentials.proxy,
-        )
+        current = Sessions(tls, self._resolver, self._timeouts, self._credentials.proxy)
         self._current_sessions = current
         self._sessions = {each for each in self._sessions if not each.closed} | {current}
         if previous is not None:
@@ -434,10 +411,10 @@ class Transport:
         headers["Accept-Encoding"] = "gzip" if compressed else "identity"
         if request.content_type:
             headers["Content-Type"] = request.content_type
-        if fault := self._find_exposure(headers, authorization):
-            raise FetchError(fault, phase="credentials")
         if authorization:
             headers["Authorization"] = authorization
+        if fault := self._find_exposure(headers):
+            raise FetchError(fault, phase="credentials")
         if url.scheme == "http":  # no tunnel: the proxy reads the request itself
             headers.update(self._proxy_headers())
         return headers
@@ -468,14 +445,15 @@ class Transport:
             closing.push_async_callback(self._resolver.close)
 
     def __repr__(self) -> str:
-        state = (
-            "closed" if self._closed else f"{quantity(len(self._open_streams), 'response')} open"
-        )
+        opened = f"{quantity(len(self._open_streams), 'response')} open"
+        state = "closed" if self._closed else opened
         return f"<Transport to {self._credentials.description}, {state}>"
 
 
 def _log_request(request: ApiRequest, url: URL, began: float, outcome: str) -> None:
     """Log a request, which shows no query and no header, and so no secret."""
+    if not log.isEnabledFor(logging.DEBUG):
+        return
     seconds = asyncio.get_running_loop().time() - began
     log.debug(
         "%s %s (%s): %s after %.3f s", request.method, url.raw_path, request.phase, outcome, seconds

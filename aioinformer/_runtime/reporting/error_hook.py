@@ -90,20 +90,29 @@ class LogThrottle:
 class Outage:
     """The time since a first warning, for one line that says when all is well again."""
 
-    __slots__ = ("_log", "_since")
+    __slots__ = ("_log", "_since", "_warned")
 
     def __init__(self, log: logging.Logger) -> None:
         """Log to ``log`` at level INFO."""
         self._log = log
         self._since: float | None = None
+        self._warned = ""
 
     def begin(self) -> None:
         """Begin an outage, unless it has begun: a warning was logged."""
         if self._since is None:
             self._since = _now()
 
+    def warn(self, message: str, *args: object) -> None:
+        """Log a warning, unless it repeats the last one, and begin an outage."""
+        if (text := message % args) != self._warned:
+            self._warned = text
+            self.begin()
+            self._log.warning(message, *args)
+
     def end(self, message: str, *args: object) -> None:
         """End the outage, if there is one; ``message`` is the format of what is well again."""
+        self._warned = ""
         if self._since is not None:
             lasted, self._since = _now() - self._since, None
             self._log.info(f"{message}, %.1f s after the first warning", *args, lasted)

@@ -14,6 +14,7 @@ from aioinformer._client.auth.authenticator import (
     RequestCredentials,
 )
 from aioinformer._client.auth.credentials import Credentials, FixedAuthorization
+from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
 from aioinformer.errors import FetchError, RequestTimedOut
 from tests.client.kubeconfigs import CANARY
@@ -98,6 +99,23 @@ async def test_a_token_that_another_request_has_renewed_ends_the_waits() -> None
 @in_virtual_time
 async def test_credentials_that_never_change_end_no_wait() -> None:
     assert not await secured(context()).wait_for_change(60.0)
+
+
+async def test_certificates_of_a_program_that_raises_anything_end_no_wait() -> None:
+    materials = [TlsMaterial()]
+
+    def read() -> TlsMaterial:
+        if not materials:
+            raise TypeError(CANARY)
+        return materials.pop()
+
+    tls = RotatingTls(read, origin="here")
+    credentials = Credentials(URL("https://10.0.0.1"), FixedAuthorization(), tls)
+    access = Authenticator(credentials, timeout=TIMEOUT)
+    await access.current_credentials()
+
+    assert not await access.wait_for_change(0.1)
+    await access.aclose()
 
 
 @in_virtual_time

@@ -16,7 +16,7 @@ LONG = 30.0
 
 async def shell(script: str, seconds: float = LONG) -> tuple[int, bytes, bytes]:
     outcome = await run_process(("/bin/sh", "-c", script), os.environ, seconds)
-    return outcome.exit_code, outcome.stdout, outcome.stderr
+    return outcome.exit_code, bytes(outcome.stdout), bytes(outcome.stderr)
 
 
 async def test_a_run_returns_the_exit_code_the_output_and_the_diagnostics() -> None:

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from aioinformer import Client
 from aioinformer._client.auth.off_loop import run_in_thread
-from aioinformer.errors import ConnectionFailed
+from aioinformer.errors import AlreadyExists, ConfigurationError, ConnectionFailed
+from aioinformer.testing import ApiServer, Cluster
+from tests.client.kubeconfigs import CANARY, make_kubeconfig, write_kubeconfig
 from tests.client.transports import read_error, running_transport
 
 HANGS = """
@@ -51,14 +54,14 @@ async def test_the_function_runs_in_a_daemon_thread_with_the_context_of_the_call
     assert value == "inside"
 
 
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 async def test_a_machine_without_a_free_thread_is_an_error_of_the_system(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All callers expect ``OSError``: their work reads files or the network."""
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
+    """Callers that read files or the network expect ``OSError``."""
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(BlockingIOError, match="no thread can be started"):
         await run_in_thread(lambda: 7)
@@ -69,6 +72,29 @@ async def test_a_machine_without_a_free_thread_is_an_error_of_the_system(
         "kubernetes.example:80: the name can't be looked up: no thread can be started, because "
         "this program or the machine has reached its limit"
     )
+
+
+@pytest.mark.parametrize("server", ["https://10.0.0.1", None])
+async def test_a_client_that_can_not_read_files_without_a_free_thread_says_so(
+    server: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_kubeconfig(tmp_path, make_kubeconfig())
+    client = Client(server) if server else Client.connect(kubeconfig=path)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(ConfigurationError, match="can't be read: no thread can be started"):
+        await client.__aenter__()
+    assert client.state == "closed"
+
+
+async def test_the_error_of_a_large_secret_is_redacted_without_a_free_thread() -> None:
+    secret = {"metadata": {"name": "s"}, "stringData": {"key": CANARY * 8000}}
+    async with ApiServer(Cluster()) as server, Client(server.url) as client:
+        secrets = client.api("secrets", namespace="default")
+        await secrets.create(secret)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(AlreadyExists):
+                await secrets.create(secret)
 
 
 async def test_the_number_of_concurrent_threads_has_no_limit() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 from yarl import URL
@@ -28,7 +29,9 @@ def test_a_proxy_without_a_user_needs_no_header() -> None:
     assert parse_proxy_url("http://proxy.example:3128") == Proxy(URL("http://proxy.example:3128"))
 
 
-@pytest.mark.parametrize("text", ["socks4://proxy:1080", "proxy:3128", "http://[bad", "socks5:"])
+@pytest.mark.parametrize(
+    "text", ["socks4://proxy:1080", "proxy:3128", "http://[bad", "socks5:", "http://xn--a"]
+)
 def test_a_proxy_that_is_no_http_proxy_is_rejected(text: str) -> None:
     with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
         parse_proxy_url(text)
@@ -51,11 +54,17 @@ def test_the_login_of_a_socks_proxy_is_removed_from_its_url() -> None:
     assert CANARY not in repr(proxy)
 
 
-@pytest.mark.parametrize("login", ["me", f"me:{CANARY * 30}"])
+@pytest.mark.parametrize("login", ["me", f"me:{CANARY * 30}", f"me:{CANARY}%C3%A9"])
 def test_a_login_that_socks_can_not_send_is_rejected(login: str) -> None:
-    with pytest.raises(ConfigurationError, match="have 1 to 255 bytes") as caught:
+    with pytest.raises(ConfigurationError, match="have 1 to 255 ASCII characters") as caught:
         parse_proxy_url(f"socks5://{login}@proxy")
     assert CANARY not in error_chain_text(caught.value)
+
+
+def test_a_socks_proxy_requires_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "python_socks", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'aioinformer\[socks\]'"):
+        parse_proxy_url("socks5://proxy")
 
 
 # -- the environment ---------------------------------------------------------------------------

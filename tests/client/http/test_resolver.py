@@ -17,7 +17,7 @@ from aioinformer import Client, SharedInformerFactory
 from aioinformer._client.http.request import ApiRequest, Timeouts
 from aioinformer._client.http.resolver import AVOIDANCE
 from aioinformer.errors import ConnectionFailed, FetchError, NotRunning
-from tests.client.accelerated_time import run_accelerated
+from tests.client.accelerated_time import in_accelerated_time
 from tests.client.conftest import Certificates
 from tests.client.servers import Handler, http_server, start_response, tcp_server
 from tests.client.transports import (
@@ -26,6 +26,7 @@ from tests.client.transports import (
     WATCH,
     pong,
     read,
+    read_error,
     running_transport,
     wait_closed,
 )
@@ -133,6 +134,14 @@ async def test_a_name_that_is_not_known_is_looked_up_again_by_the_next_request(
         assert await read(transport) == b"pong"
 
 
+@pytest.mark.parametrize("name", [f"{'a' * 64}.example", "a..example", ".example"])
+async def test_a_name_that_no_system_can_look_up_is_not_known(name: str) -> None:
+    async with running_transport(f"http://{name}") as transport:
+        error = await read_error(transport)
+    assert type(error) is ConnectionFailed
+    assert "the name is not known: a part of it is empty or too long" in str(error)
+
+
 # -- several addresses -------------------------------------------------------------------------
 
 
@@ -199,56 +208,51 @@ async def two_addresses(
     ],
     ids=lambda each: each if isinstance(each, str) else each.phase,
 )
-def test_another_address_is_used_after_a_failure(
+@in_accelerated_time
+async def test_another_address_is_used_after_a_failure(
     fault: str, call: ApiRequest, names: dict[str, list[str]]
 ) -> None:
-    async def scenario() -> None:
-        async with (
-            two_addresses(names, fault) as server,
-            running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
-        ):
+    async with (
+        two_addresses(names, fault) as server,
+        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+    ):
+        with pytest.raises(FetchError):
+            await read(transport, call)
+        for _ in range(2):
+            assert await read(transport, call) == b"pong"
+            await asyncio.sleep(25)
+
+
+@in_accelerated_time
+async def test_another_address_is_used_after_a_time_limit_of_the_caller(
+    names: dict[str, list[str]],
+) -> None:
+    async with (
+        two_addresses(names, "silent") as server,
+        running_transport(server) as transport,
+    ):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await read(transport, WRITE)
+        assert await read(transport, WRITE) == b"pong"
+
+
+@in_accelerated_time
+async def test_a_failed_address_is_the_first_again_after_some_minutes(
+    names: dict[str, list[str]],
+) -> None:
+    async with two_addresses(names, "503") as server, running_transport(server) as transport:
+        for wait in (AVOIDANCE - 1, 1):
             with pytest.raises(FetchError):
-                await read(transport, call)
-            for _ in range(2):
-                assert await read(transport, call) == b"pong"
-                await asyncio.sleep(25)
-
-    run_accelerated(scenario())
-
-
-def test_another_address_is_used_after_a_time_limit_of_the_caller(
-    names: dict[str, list[str]],
-) -> None:
-    async def scenario() -> None:
-        async with (
-            two_addresses(names, "silent") as server,
-            running_transport(server) as transport,
-        ):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(5):
-                    await read(transport, WRITE)
-            assert await read(transport, WRITE) == b"pong"
-
-    run_accelerated(scenario())
-
-
-def test_a_failed_address_is_the_first_again_after_some_minutes(
-    names: dict[str, list[str]],
-) -> None:
-    async def scenario() -> None:
-        async with two_addresses(names, "503") as server, running_transport(server) as transport:
-            for wait in (AVOIDANCE - 1, 1):
-                with pytest.raises(FetchError):
-                    await read(transport)
-                await asyncio.sleep(wait)
-                assert await read(transport) == b"pong"
-                await asyncio.sleep(AVOIDANCE - wait)
-
-    run_accelerated(scenario())
+                await read(transport)
+            await asyncio.sleep(wait)
+            assert await read(transport) == b"pong"
+            await asyncio.sleep(AVOIDANCE - wait)
 
 
 @pytest.mark.parametrize(("fault", "seconds"), [("503", 10), ("closing", 10), ("silent", 200)])
-def test_an_informer_syncs_from_the_address_that_works(
+@in_accelerated_time
+async def test_an_informer_syncs_from_the_address_that_works(
     fault: str, seconds: float, names: dict[str, list[str]]
 ) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
@@ -258,54 +262,47 @@ def test_an_informer_syncs_from_the_address_that_works(
             {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
         )
 
-    async def scenario() -> None:
-        async with (
-            two_addresses(names, fault, good=serve) as server,
-            Client(server) as client,
-            SharedInformerFactory(client) as informers,
-        ):
-            informers.informer("pods", watch_list=False)
-            await informers.wait_synced(seconds)
-
-    run_accelerated(scenario())
+    async with (
+        two_addresses(names, fault, good=serve) as server,
+        Client(server) as client,
+        SharedInformerFactory(client) as informers,
+    ):
+        informers.informer("pods", watch_list=False)
+        await informers.wait_synced(seconds)
 
 
-def test_another_address_is_used_after_a_stalled_handshake(
+@in_accelerated_time
+async def test_another_address_is_used_after_a_stalled_handshake(
     names: dict[str, list[str]], certificates: Certificates
 ) -> None:
-    async def scenario() -> None:
-        async with (
-            two_addresses(names, "silent", tls=certificates.server_context()) as server,
-            running_transport(
-                server,
-                tls=certificates.client_context(),
-                tls_server_name="127.0.0.1",
-                timeouts=SHORT_TIMEOUTS,
-            ) as transport,
-        ):
-            with pytest.raises(FetchError):
-                await read(transport, WRITE)
-            assert await read(transport, WRITE) == b"pong"
-
-    run_accelerated(scenario())
+    async with (
+        two_addresses(names, "silent", tls=certificates.server_context()) as server,
+        running_transport(
+            server,
+            tls=certificates.client_context(),
+            tls_server_name="127.0.0.1",
+            timeouts=SHORT_TIMEOUTS,
+        ) as transport,
+    ):
+        with pytest.raises(FetchError):
+            await read(transport, WRITE)
+        assert await read(transport, WRITE) == b"pong"
 
 
-def test_the_first_address_is_used_again_when_the_other_fails(
+@in_accelerated_time
+async def test_the_first_address_is_used_again_when_the_other_fails(
     names: dict[str, list[str]],
 ) -> None:
-    async def scenario() -> None:
-        async with (
-            two_addresses(names, "silent", good=unavailable) as server,
-            running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
-        ):
-            errors = list[str]()
-            for _ in range(4):
-                with pytest.raises(FetchError) as caught:
-                    await read(transport)
-                errors.append(type(caught.value).__name__)
-            assert errors == ["RequestTimedOut", "ServerFailure"] * 2
-
-    run_accelerated(scenario())
+    async with (
+        two_addresses(names, "silent", good=unavailable) as server,
+        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+    ):
+        errors = list[str]()
+        for _ in range(4):
+            with pytest.raises(FetchError) as caught:
+                await read(transport)
+            errors.append(type(caught.value).__name__)
+        assert errors == ["RequestTimedOut", "ServerFailure"] * 2
 
 
 async def test_an_open_connection_to_the_only_address_is_used_after_an_error() -> None:
@@ -323,21 +320,18 @@ async def test_an_open_connection_to_the_only_address_is_used_after_an_error() -
 
 
 async def test_an_open_connection_that_answers_503_is_not_used_again_if_there_is_another_address(
-    names: dict[str, list[str]],
+    names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = False
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=503 if broken else 200, text="first")
 
-    HTTP_FAULTS["later"] = answer
-    try:
-        async with two_addresses(names, "later") as server, running_transport(server) as transport:
-            assert await read(transport) == b"first"
-            broken = True
-            for _ in range(2):  # the open connection, then a new one
-                with pytest.raises(FetchError):
-                    await read(transport)
-            assert await read(transport) == b"pong"
-    finally:
-        del HTTP_FAULTS["later"]
+    monkeypatch.setitem(HTTP_FAULTS, "later", answer)
+    async with two_addresses(names, "later") as server, running_transport(server) as transport:
+        assert await read(transport) == b"first"
+        broken = True
+        for _ in range(2):  # the open connection, then a new one
+            with pytest.raises(FetchError):
+                await read(transport)
+        assert await read(transport) == b"pong"

@@ -6,9 +6,9 @@ import asyncio
 import base64
 import json
 import logging
+import threading
 import traceback
 from contextlib import suppress
-from threading import Event
 from typing import Any
 
 import pytest
@@ -24,8 +24,10 @@ from aioinformer._client.http.secret_errors import (
 )
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, ServerError, Status
-from tests.client.servers import http_server
+from tests.client.servers import http_server, tcp_server
+from tests.client.transports import wait_closed
 from tests.cpu_time import short_turns
+from tests.runtime.scripted_source import wait_until
 
 POD = "/api/v1/namespaces/web/pods/web-0"
 SECRET = "/api/v1/namespaces/web/secrets/token"
@@ -304,7 +306,7 @@ async def test_an_error_of_a_large_secret_leaves_the_loop_to_other_tasks(
 
 
 async def test_a_cancelled_request_ends_when_its_error_is_redacted() -> None:
-    started, go_on, redacted = asyncio.Event(), Event(), list[str]()
+    started, go_on, redacted = asyncio.Event(), threading.Event(), list[str]()
     loop = asyncio.get_running_loop()
 
     def redact() -> None:
@@ -323,3 +325,29 @@ async def test_a_cancelled_request_ends_when_its_error_is_redacted() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert redacted == ["redacted"]
+
+
+async def test_a_request_that_is_cancelled_in_the_redaction_closes_its_connection() -> None:
+    answered, closed = asyncio.Event(), asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+        writer.write(b'HTTP/1.1 201 Created\r\nContent-Length: 99\r\nWarning: 299 - "x"\r\n\r\n')
+        answered.set()
+        await wait_closed(reader)
+        closed.set()
+
+    async with tcp_server(talk) as address, Client(f"http://{address}") as client:
+        secrets, large = (
+            client.api("secrets", namespace="web"),
+            LARGE_SECRETS["values with escapes"],
+        )
+        task = asyncio.create_task(secrets.create({"metadata": {"name": "token"}, **large}))
+        await answered.wait()
+        await wait_until(lambda: any("off the loop" in e.name for e in threading.enumerate()))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(5):
+            await closed.wait()

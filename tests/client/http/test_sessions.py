@@ -6,6 +6,7 @@ import ssl
 
 from aiohttp import web
 
+from aioinformer._client.http.request import Timeouts
 from aioinformer._client.http.resolver import Resolver
 from aioinformer._client.http.sessions import Sessions
 from tests.client.conftest import Certificates
@@ -14,7 +15,7 @@ from tests.client.transports import LIST, WATCH, read, running_transport
 
 
 def opened() -> Sessions:
-    return Sessions(None, Resolver(), connect=1, read_timeout=1)
+    return Sessions(None, Resolver(), Timeouts(connect=1, read=1))
 
 
 async def test_unused_retired_sessions_close_at_once() -> None:

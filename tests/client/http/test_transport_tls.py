@@ -12,7 +12,7 @@ from aiohttp import web
 
 from aioinformer import Client
 from aioinformer._client.http.request import ApiRequest
-from aioinformer.errors import ConnectionFailed, ConnectionLost, ProtocolError
+from aioinformer.errors import ConnectionFailed, ConnectionLost, FetchError, ProtocolError
 from tests.client.conftest import Certificates
 from tests.client.servers import free_address, http_server, tcp_server
 from tests.client.transports import (
@@ -24,7 +24,6 @@ from tests.client.transports import (
     read,
     read_error,
     running_transport,
-    wait_closed,
 )
 
 # -- TLS ---------------------------------------------------------------------------------------
@@ -209,13 +208,30 @@ async def test_a_proxy_carries_tls_through_a_tunnel(certificates: Certificates) 
     gc.collect()
 
 
-async def test_a_proxy_that_rejects_a_tunnel_is_named(certificates: Certificates) -> None:
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+            ConnectionFailed,
+            "the proxy {} answered 407",
+        ),
+        (
+            b"",
+            ConnectionLost,
+            "the server closed the connection without a response; the request went through the "
+            "proxy {}",
+        ),
+    ],
+)
+async def test_a_proxy_that_opens_no_tunnel_is_named(
+    answer: bytes, kind: type[FetchError], text: str, certificates: Certificates
+) -> None:
     heads: list[bytes] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-        await wait_closed(reader)
+        writer.write(answer)
 
     async with (
         tcp_server(talk) as address,
@@ -228,53 +244,25 @@ async def test_a_proxy_that_rejects_a_tunnel_is_named(certificates: Certificates
     ):
         error = await read_error(transport)
 
-    assert type(error) is ConnectionFailed
-    assert f"the proxy {address} answered 407" in str(error)
+    assert type(error) is kind
+    assert text.format(address) in str(error)
     assert f"Proxy-Authorization: Basic {CANARY}".encode() in heads[0]
     assert not any(CANARY in message for message in error_texts(error))
 
 
-async def test_a_proxy_that_closes_the_connection_instead_of_an_answer_is_named(
-    certificates: Certificates,
-) -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-
-    async with (
-        tcp_server(talk) as address,
-        running_transport(
-            "https://kubernetes.example",
-            tls=certificates.client_context(),
-            proxy=f"http://{address}",
-        ) as transport,
-    ):
-        error = await read_error(transport)
-
-    assert str(error).endswith(
-        "the server closed the connection without a response; the request went through the proxy "
-        f"{address}"
-    )
-
-
 async def test_an_unreachable_proxy_is_named() -> None:
-    address = await free_address()
-    async with running_transport(
-        "http://kubernetes.example", proxy=f"http://{address}"
-    ) as transport:
-        error = await read_error(transport)
-
-    assert type(error) is ConnectionFailed
-    assert str(error).endswith(
-        f"the proxy {address} can't be reached: Connection refused; is it running, and is its "
-        "URL right (`proxy-url:` in a kubeconfig, else the proxy of the client that was given)?"
+    hint = (
+        "is it running, and is its URL right (`proxy-url:` in a kubeconfig, else the proxy of the "
+        "client that was given)?"
     )
-
-
-async def test_an_unknown_host_of_a_proxy_is_named(certificates: Certificates) -> None:
-    proxy = "http://no-such-proxy.invalid:3128"
-    tls = certificates.client_context()
-    async with running_transport("https://kubernetes.example", tls=tls, proxy=proxy) as transport:
-        error = await read_error(transport)
-
-    assert type(error) is ConnectionFailed
-    assert "kubernetes.example:443: the proxy no-such-proxy.invalid:3128 can't be" in str(error)
+    address = await free_address()
+    faults = {address: f"Connection refused; {hint}", "no-such-proxy.invalid:3128": ""}
+    for proxy, fault in faults.items():
+        async with running_transport(
+            "http://kubernetes.example", proxy=f"http://{proxy}"
+        ) as transport:
+            error = await read_error(transport)
+        assert type(error) is ConnectionFailed
+        start = f"kubernetes.example:80: the proxy {proxy} can't be reached: "
+        assert str(error).startswith(f"{start}{fault}")
+        assert str(error).endswith(hint)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trustme
 
-from aioinformer._client.http.endpoint_identity import IDENTITY_SECONDS, find_cluster_identity
+from aioinformer._client.client import IDENTITY_SECONDS, find_cluster_identity
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer.errors import ConnectionFailed
 from aioinformer.testing.simulation import run
@@ -46,8 +46,11 @@ def test_a_cluster_is_known_by_the_uid_of_kube_system() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"<html>", b"{}", b'{"metadata":{"uid":7}}', b"\xff", b'{"a":' + b"[" * 50_000],
-    ids=["page", "empty", "number", "no UTF-8", "deep"],
+    [
+        *(b"<html>", b"{}", b'{"metadata":{"uid":7}}', b"\xff", b'{"a":' + b"[" * 50_000),
+        b'{"metadata":{"uid":"\xff"}}',
+    ],
+    ids=["page", "empty", "number", "no UTF-8", "deep", "no UTF-8 inside"],
 )
 def test_an_answer_that_is_no_namespace_leaves_the_endpoint(body: bytes) -> None:
     found = identity(answer(body))
