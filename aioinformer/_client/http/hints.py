@@ -157,7 +157,7 @@ BLOCKING_HINT = (
 
 def _hint_for_forbidden(status: Status, path: str, verb: str) -> str:
     """Return the hint for a 403; empty for the sentence of an admission plugin, a policy or a
-    webhook, which says why.
+    webhook, which says why and concerns writes alone.
     """
     message = status.message
     denied = DENIAL.search(message)
@@ -170,7 +170,9 @@ def _hint_for_forbidden(status: Status, path: str, verb: str) -> str:
         verb = "delete"
     elif CREATION_DENIAL.search(message):
         verb = "create"
-    elif not (denied or " is forbidden: RBAC: " in message or message in ("", "Forbidden")):
+    elif verb not in (*READ_VERBS, "get") and not (
+        denied or " is forbidden: RBAC: " in message or message in ("", "Forbidden")
+    ):
         return ""
     found = denied if denied and denied["plural"] else OBJECT_PATH.search(path)
     if found is None:  # kubectl takes the path itself
