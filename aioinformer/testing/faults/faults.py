@@ -148,7 +148,9 @@ class Fault:
         self.effect = effect
         self.hits = 0
         """Requests that the fault has concerned so far."""
-        self._verb: RequestVerb = requests.get("verb", "any")
+        self.has_spared = False
+        """True once a request was not one of the ``share``."""
+        self.verb: RequestVerb = requests.get("verb", "any")
         self._resource: str | Resource | None = requests.get("resource")
         self._times = times
         self.share = share
@@ -186,7 +188,7 @@ class Fault:
             return False
         if isinstance(effect, LIST_EFFECTS) and verb != "list":
             return False
-        if self._verb not in ("any", verb, "watch" if is_watch else verb):
+        if self.verb not in ("any", verb, "watch" if is_watch else verb):
             return False
         under_way = number is not None and number < self.number
         if self._under_way not in (None, under_way):
@@ -210,22 +212,24 @@ class Fault:
 
     @property
     def unused(self) -> bool:
-        """True if the fault has concerned no request. Refused connections are not counted."""
-        return not self.hits and not isinstance(self.effect, Refuse)
+        """True if the fault could concern no request. Refused connections are not counted."""
+        return not (self.hits or self.has_spared or isinstance(self.effect, Refuse))
 
     @property
     def name(self) -> str:
         """The fault and its requests, as ``ErrorStatus 503 for list everything``."""
         status = getattr(self.effect, "status", None)
         code = f" {status.code}" if isinstance(status, Status) else ""
-        requests = f"{self._verb} {self._resource or 'everything'}"
-        return f"{type(self.effect).__name__}{code} for {requests}"
+        return f"{type(self.effect).__name__}{code} for {self._requests}"
+
+    @property
+    def _requests(self) -> str:
+        return f"{self.verb} {self._resource or 'everything'}"
 
     def __repr__(self) -> str:
-        requests = f"{self._verb} {self._resource or 'everything'}"
         state = "ended" if self.ended else "on" if self.active else "used up"
         state = "retired" if self.retired and not self.ended else state
-        return f"<Fault {self.effect} for {requests} {state} {quantity(self.hits, 'hit')}>"
+        return f"<Fault {self.effect} for {self._requests} {state} {quantity(self.hits, 'hit')}>"
 
 
 class Faults:
@@ -451,7 +455,7 @@ class Faults:
                     f"the fault {fault.name} has concerned no request; requests since it began: "
                     f"{', '.join(arrived) or 'none'}"
                 )
-                if "list" in fault.name and any(each.startswith("watch_list") for each in arrived):
+                if fault.verb == "list" and any(each.startswith("watch_list") for each in arrived):
                     message += '; an informer begins with a verb="watch_list", which is no "list"'
                 warnings.warn(message, UnusedFault, stacklevel=3)
         self._unused.clear()
@@ -462,7 +466,9 @@ class Faults:
         """Return True if ``fault`` concerns a request; each call decides its ``share`` anew."""
         if not fault.concerns(verb, resource, number):
             return False
-        return fault.share == 1 or self._random.random() < fault.share
+        chosen = fault.share == 1 or self._random.random() < fault.share
+        fault.has_spared |= not chosen
+        return chosen
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed`` after each switch. The returned function ends that."""
