@@ -118,29 +118,25 @@ class Redactor:
         }
         # Of most ends there is one secret. A list for each would lead to full garbage collections.
         self._by_end = dict[str, str]()
-        """A secret by ``END_LENGTH`` characters that each of its spellings contains, or by those at
-        the end of each spelling. More secrets begin alike than end alike."""
+        """A secret by ``END_LENGTH`` characters that each of its spellings contains, or by at most
+        those at the end of each spelling. More secrets begin alike than end alike."""
         self._others_by_end: dict[str, list[str]] = defaultdict(list)
-        self._short: list[str] = []
-        """The secrets that have a spelling of fewer characters."""
         for secret in self._secrets:
             if found := _PLAIN_END.search(secret[::-1]):
                 self._add(found[0][::-1], secret)
                 continue
-            ends = {each[-END_LENGTH:] for each in _iter_spellings(secret)}
-            for end in ends:
+            for end in {each[-END_LENGTH:] for each in _iter_spellings(secret)}:
                 self._add(end, secret)
-            if min(map(len, ends)) < END_LENGTH:
-                self._short.append(secret)
+        self._sizes = {*map(len, self._by_end)}
 
     def _add(self, end: str, secret: str) -> None:
         if self._by_end.setdefault(end, secret) is not secret:
             self._others_by_end[end].append(secret)
 
     def redact_complete(self, text: str) -> str:
-        ends = {text[start : start + END_LENGTH] for start in range(len(text) - END_LENGTH + 1)}
-        likely = self._short.copy()
-        for end in ends & self._by_end.keys():
+        parts = {text[i : i + size] for size in self._sizes for i in range(len(text) - size + 1)}
+        likely = list[str]()
+        for end in parts & self._by_end.keys():
             likely += (self._by_end[end], *self._others_by_end.get(end, ()))
         found = {
             spelling
