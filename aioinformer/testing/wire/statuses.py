@@ -122,19 +122,7 @@ def forbidden_path(verb: str, path: str, user: str = ANONYMOUS) -> ServerError:
     return server_error(Status(403, "Forbidden", message))
 
 
-_SENDER_LIMIT = 100
-"""Characters of a ``Host`` or an ``Origin`` that an error shows."""
-
-
-def refused_host(host: str) -> ServerError:
-    return _refused_sender(f"for the host {host[:_SENDER_LIMIT]!r}")
-
-
-def refused_origin(origin: str) -> ServerError:
-    return _refused_sender(f"of a web page of {origin[:_SENDER_LIMIT]!r}")
-
-
-def _refused_sender(what: str) -> ServerError:
+def refused_sender(what: str) -> ServerError:
     message = (
         f"the embedded server answers no request {what}: accept its host with accept_hosts= of "
         "ApiServer, or --accept-hosts of aioinformer serve"
