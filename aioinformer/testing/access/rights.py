@@ -8,7 +8,7 @@ stored: no controller fills them in here. Source: kubernetes' RBAC authorizer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from aioinformer.errors import ServerError
 from aioinformer.testing.access.users import (
@@ -54,8 +54,8 @@ _SERVICE_ACCOUNT = "system:serviceaccount"
 def is_allowed(cluster: Cluster, user: User, attributes: RequestAttributes) -> bool:
     if user.unrestricted or any(rule.allows(attributes) for rule in user.rules):
         return True
-    rules = bound_rules(cluster, user, attributes.namespace)
-    return any(_rule_allows(rule, attributes) for rule in rules)
+    right = _wanted_right(attributes)
+    return any(gives(rule, right) for rule in bound_rules(cluster, user, attributes.namespace))
 
 
 def check_access(cluster: Cluster, user: User, attributes: RequestAttributes) -> None:
@@ -151,29 +151,45 @@ def find_role(
     return None
 
 
-def _rule_allows(rule: Mapping[str, Any], attributes: RequestAttributes) -> bool:
-    if not _contains(rule, "verbs", attributes.verb):
-        return False
-    resource = attributes.resource
+class Right(NamedTuple):
+    """One verb on one resource, such as ``pods/log``, or on a path."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    """Empty for a path."""
+    name: str = ""
+    path: str = ""
+
+
+def _wanted_right(attributes: RequestAttributes) -> Right:
+    resource, part = attributes.resource, attributes.part
     if resource is None:
-        return any(matches_url(url, attributes.path) for url in rule.get("nonResourceURLs") or ())
+        return Right(attributes.verb, path=attributes.path)
+    target = f"{resource.plural}/{part}" if part else resource.plural
+    return Right(attributes.verb, resource.group, target, attributes.name)
+
+
+def gives(rule: Rule, right: Right) -> bool:
+    if not _contains(rule, "verbs", right.verb):
+        return False
+    if not right.resource:
+        return any(_matches_url(url, right.path) for url in rule.get("nonResourceURLs") or ())
     names = rule.get("resourceNames") or ()
     return (
-        _contains(rule, "apiGroups", resource.group)
-        and (not names or attributes.name in names)
-        and _contains_resource(rule.get("resources") or (), resource.plural, attributes.part)
+        _contains(rule, "apiGroups", right.group)
+        and (not names or right.name in names)
+        and (
+            _contains(rule, "resources", right.resource)
+            or f"*/{right.resource.partition('/')[2]}" in (rule.get("resources") or ())
+        )
     )
 
 
-def _contains(rule: Mapping[str, Any], field: str, wanted: str) -> bool:
+def _contains(rule: Rule, field: str, wanted: str) -> bool:
     values = rule.get(field) or ()
     return ALL in values or wanted in values
 
 
-def _contains_resource(resources: Iterable[str], plural: str, part: str) -> bool:
-    wanted = {ALL, f"{plural}/{part}", f"*/{part}"} if part else {ALL, plural}
-    return not wanted.isdisjoint(resources)
-
-
-def matches_url(url: str, path: str) -> bool:
+def _matches_url(url: str, path: str) -> bool:
     return path == url or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))
