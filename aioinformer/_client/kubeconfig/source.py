@@ -218,7 +218,7 @@ class ReloadingContext:
         """
         context = self.context
         header = context.authorization
-        try:
+        with context.naming_origin():
             # As in client-go, a query is removed.
             server = parse_server_url(re.split(r"[?#]", context.cluster["server"])[0])
             proxy = (
@@ -226,8 +226,6 @@ class ReloadingContext:
                 if "proxy-url" in context.cluster
                 else find_environment_proxy(server, environment)
             )
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{context.origin}: {error}") from error
         choose_source = partial(self._choose_grant_source, header)
         authorization = RefreshingAuthorization(
             await run_in_thread(choose_source), is_file=not context.has_plugin

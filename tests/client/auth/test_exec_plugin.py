@@ -371,10 +371,9 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
         ({"apiVersion": V1}, "names no command"),
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}, "v1alpha1"),
         ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "requires a terminal"),
-        ({"apiVersion": V1, "command": "x", "env": [{"value": CANARY}]}, "args or env"),
-        ({"apiVersion": V1, "command": "x", "env": [{"name": "", "value": CANARY}]}, "args or"),
-        ({"apiVersion": V1, "command": "x", "env": [CANARY]}, "args or env"),
-        ({"apiVersion": V1, "command": "x", "args": 5}, "args or env"),
+        ({"apiVersion": V1, "command": "x", "env": [{"value": CANARY}]}, "has no name"),
+        ({"apiVersion": V1, "command": "x", "env": [{"name": "", "value": CANARY}]}, "no name"),
+        ({"apiVersion": V1, "command": "x", "env": [None]}, "has no name"),
     ],
 )
 def test_the_error_for_an_invalid_exec_section_names_the_fault(

@@ -42,6 +42,17 @@ QUOTE = "must be a text: put it in quotes"
         (user("token: 7210045"), f": token of user 'main' {QUOTE}"),
         (user("username: on", "password: x"), f": username of user 'main' {QUOTE}"),
         (user("exec: {args: [-v, 7210045]}"), f": exec.args[1] of user 'main' {QUOTE}"),
+        (user("exec: {args: 5}"), ": exec.args of user 'main' must be a list"),
+        (user("exec: {env: [canary-7c21]}"), ": exec.env[0] of user 'main' must be a mapping"),
+        (user("as: [canary-7c21]"), ": as of user 'main' must be a text"),
+        (
+            impersonating("as-user-extra: [canary-7c21]"),
+            ": as-user-extra of user 'main' must be a mapping",
+        ),
+        (
+            impersonating("as-user-extra: {scopes: canary-7c21}"),
+            ": as-user-extra.* of user 'main' must be a list",
+        ),
         (user("exec: {args: [a, ~]}"), f": exec.args[1] of user 'main' {QUOTE}"),
         (
             user("exec: {env: [{name: A, value: 7210045}]}"),
