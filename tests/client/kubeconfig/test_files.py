@@ -21,6 +21,7 @@ from tests.client.kubeconfig.kubectl_cases import (
     named,
     password,
     user,
+    with_users,
 )
 from tests.client.kubeconfigs import (
     CANARY,
@@ -33,11 +34,43 @@ from tests.client.kubeconfigs import (
 # -- what is refused ---------------------------------------------------------------------------
 
 QUOTE = "must be a text: put it in quotes"
+UNQUOTE = "must be true or false, without quotes"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ("", " is empty; put the cluster's kubeconfig there"),
+        (" \n", " is empty"),
+        ("# canary-7c21", " is empty"),
+        ("{}", " is empty"),
+        ("[1, 2]", " is not a YAML mapping, as a kubeconfig must be; is it the right file?"),
+        ("canary-7c21\0", " is not UTF-8 text, as a kubeconfig must be; is it the right file?"),
+        ("users: [{name: a}]", " has no current context; it has no contexts"),
+        ("users: [{user: {token: canary-7c21}}]", " is not a kubeconfig: users[0] has no name"),
+        ("clusters: canary-7c21", " is not a kubeconfig: clusters must be a list"),
+        ("contexts: {name: canary-7c21}", " is not a kubeconfig: contexts must be a list"),
+        ("users: [{name: a}, canary-7c21]", " is not a kubeconfig: users[1] must be a mapping"),
+        ("a: [\n}canary-7c21", " is not valid YAML: see line 2"),
+        ("a: [\nb: *canary-7c21", " is not valid YAML: line 2: an anchor is unknown"),
+        ("canary-7c21:\n" + "- " * 5000, " is not valid YAML: it is nested too deeply"),
+        (with_users("[{name: main, user: [canary-7c21]}]"), ": user 'main' must be a mapping"),
+        *(
+            (user(f"{key}: canary-7c21"), f": {key} of user 'main' must be a mapping")
+            for key in ("exec", "auth-provider")
+        ),
+        *(
+            (user(f"{key}: {{canary-7c21: 1}}"), f": {key} of user 'main' must be a text")
+            for key in ("client-certificate", "token")
+        ),
+        (user("exec: {command: [x]}"), ": exec.command of user 'main' must be a text"),
+        *(
+            (flag(f"true, {key}: 7210045"), f": {key} of cluster 'main' {QUOTE}")
+            for key in (
+                *("server", "tls-server-name", "proxy-url"),
+                *("certificate-authority", "certificate-authority-data"),
+            )
+        ),
         (password("7210045"), f": password of user 'main' {QUOTE}"),
         (user("token: 7210045"), f": token of user 'main' {QUOTE}"),
         (user("username: on", "password: x"), f": username of user 'main' {QUOTE}"),
@@ -68,9 +101,9 @@ QUOTE = "must be a text: put it in quotes"
             ": as-groups of user 'main' must be a list",
         ),
         (user("token: [canary-7c21]"), ": token of user 'main' must be a text"),
-        (
-            flag("'true'"),
-            ": insecure-skip-tls-verify of cluster 'main' must be true or false, without quotes",
+        *(
+            (flag(value), f": insecure-skip-tls-verify of cluster 'main' {UNQUOTE}")
+            for value in ("'true'", "'no'", "1")
         ),
         (
             TOKEN.replace("cluster: main, ", "cluster: 7210045, "),
@@ -99,7 +132,7 @@ QUOTE = "must be a text: put it in quotes"
         (user("token: 'canary-7c21"), " is not valid YAML: see line 14"),
     ],
 )
-async def test_a_field_of_a_wrong_type_is_named_and_not_quoted(
+async def test_what_is_wrong_with_a_file_is_named_and_not_quoted(
     tmp_path: Path, content: str, message: str
 ) -> None:
     path = write_kubeconfig(tmp_path, content)

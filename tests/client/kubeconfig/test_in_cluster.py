@@ -10,6 +10,7 @@ import trustme
 
 from aioinformer._client.kubeconfig.in_cluster import InClusterConfig, MountedAuthority
 from aioinformer.errors import ConfigurationError
+from tests.client.kubeconfigs import error_chain_text
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 TRIED = "nothing is at ~/.kube/config"
@@ -27,7 +28,7 @@ def mount(tmp_path: Path) -> Path:
 def error_of(mount: Path, environment: Mapping[str, str]) -> str:
     with pytest.raises(ConfigurationError) as caught:
         InClusterConfig(mount, environment).read_credentials(TRIED)
-    return str(caught.value)
+    return error_chain_text(caught.value)
 
 
 def test_the_endpoint_the_namespace_and_the_origin_are_those_of_the_pod(mount: Path) -> None:
