@@ -17,16 +17,16 @@ import msgspec
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import Status, server_error
 from aioinformer.testing.access.rights import (
+    FULL_AUTHORITY,
     ROLE_KINDS,
     Right,
     Rule,
-    bound_rules,
     find_role,
     gives,
+    held_rules,
     is_allowed,
-    own_rules,
 )
-from aioinformer.testing.access.users import ALL, RequestAttributes, User
+from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
@@ -34,10 +34,6 @@ from aioinformer.testing.writes.role_references import RBAC_GROUP, RoleReference
 from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.write_options import quote
 
-_FULL_AUTHORITY: Sequence[Rule] = (
-    {"verbs": [ALL], "apiGroups": [ALL], "resources": [ALL]},
-    {"verbs": [ALL], "nonResourceURLs": [ALL]},
-)
 _CLEANUP_METADATA = ("ownerReferences", "finalizers", "managedFields")
 """The metadata by which the garbage collector changes an object."""
 
@@ -111,7 +107,7 @@ def _find_role_excess(
     missing = _describe_missing(cluster, user, target.namespace, new.get("rules") or ())
     if missing or not (_is_aggregated(old) or _is_aggregated(new)):
         return missing
-    if _describe_missing(cluster, user, "", _FULL_AUTHORITY):
+    if _describe_missing(cluster, user, "", FULL_AUTHORITY):
         return "must have cluster-admin privileges to use the aggregationRule"
     return ""
 
@@ -144,7 +140,7 @@ def _find_binding_excess(
 
 def _describe_missing(cluster: Cluster, user: User, namespace: str, wanted: Iterable[Rule]) -> str:
     """Return a server's text about the rights that a user lacks; empty if there are none."""
-    held = [*own_rules(cluster, user, namespace), *bound_rules(cluster, user, namespace)]
+    held = list(held_rules(cluster, user, namespace))
     verbs: dict[Right, list[str]] = {}
     for right in (right for rule in wanted for right in _split_rule(rule)):
         if not any(gives(rule, right) for rule in held):
