@@ -158,8 +158,9 @@ class Kubeconfig:
         if self.path is None and self.context is None and files.choose_no_cluster:
             pod = InClusterConfig(self.mount, self.environment)
             if pod.is_possible or files.are_empty:
+                found = pod.read_credentials(f"{files.origin} is empty")
                 log.info("%s: no cluster is chosen, a pod's service account is used", files.origin)
-                return pod.read_credentials(f"{files.origin} is empty")
+                return found
         return ReloadingContext.choose(files, self.context)
 
     def _paths(self) -> list[Path]:

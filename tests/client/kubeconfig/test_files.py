@@ -264,12 +264,14 @@ async def test_a_device_or_no_file_is_no_kubeconfig(
     ],
 )
 async def test_the_error_outside_of_a_pod_says_what_the_file_lacks(
-    tmp_path: Path, content: str, message: str
+    tmp_path: Path, content: str, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     path = write_kubeconfig(tmp_path, content)
     source = Kubeconfig(environment={"KUBECONFIG": str(path)}, mount=tmp_path / "mount")
 
     assert (await load_error(source)).startswith(message.format(path=path))
+    assert caplog.messages == []
 
 
 async def test_a_file_or_context_that_the_program_names_is_not_replaced_by_the_service_account(
