@@ -306,8 +306,7 @@ follow a dot, slash or colon."""
 
 def redact_diagnostics(text: str) -> str:
     """Return one short line of diagnostics without the words that look like secrets."""
-    printable = "".join(char if char.isprintable() else " " for char in text)
-    line = " ".join(printable.split())
+    line = one_line(text, len(text))
     if len(line) > MAX_SCANNED_LENGTH:  # whole words, because a cut secret would not look like one
         line = line[:MAX_SCANNED_LENGTH].rpartition(" ")[0]
     line = _USER_INFO.sub(f"{REDACTED}@", line)
