@@ -116,13 +116,13 @@ def parse_exec_section(
             f"the exec plugin {name} requires a terminal (interactiveMode: Always), which a "
             f"library can't provide; use a login that needs no terminal"
         )
-    entries = [each or {} for each in section.get("env") or ()]
+    entries: list[Mapping[str, str | None]] = [each or {} for each in section.get("env") or ()]
     if not all(each.get("name") for each in entries):
         raise ConfigurationError(f"a variable in env of the exec plugin {name} has no name")
     return PluginCommand(
         version,
         (command, *(section.get("args") or ())),
-        {each["name"]: each.get("value") or "" for each in entries},
+        {each.get("name") or "": each.get("value") or "" for each in entries},
         cluster_info if section.get("provideClusterInfo") else None,
         section.get("installHint") or "",
     )
