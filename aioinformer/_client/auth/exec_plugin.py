@@ -223,7 +223,9 @@ class ExecPlugin:
 
 
 def _parse_credential(output: bytes, version: str) -> Mapping[str, Any]:
-    printed = _parse_json(output)
+    printed: object = None
+    with suppress(ValueError, RecursionError):  # whose texts would contain the output
+        printed = json.loads(output)
     if not isinstance(printed, dict):
         raise ValueError("printed no ExecCredential")
     document = cast("dict[str, Any]", printed)
@@ -233,14 +235,6 @@ def _parse_credential(output: bytes, version: str) -> Mapping[str, Any]:
     if not isinstance(status, dict):
         raise ValueError("printed an ExecCredential without a status")
     return cast("dict[str, Any]", status)
-
-
-def _parse_json(output: bytes) -> Any:
-    """Return the decoded JSON, or ``None``. The decoder's error would contain the output."""
-    try:
-        return json.loads(output)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _make_grant(status: Mapping[str, Any]) -> TokenGrant:

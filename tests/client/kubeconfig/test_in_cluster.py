@@ -38,12 +38,6 @@ def test_the_endpoint_the_namespace_and_the_origin_are_those_of_the_pod(mount: P
     assert (found.namespace, found.origin) == ("web", str(mount))
 
 
-def test_an_address_of_ipv6_is_written_in_brackets(mount: Path) -> None:
-    found = InClusterConfig(mount, POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"})
-
-    assert str(found.read_credentials(TRIED).server).startswith("https://[fd00::1]")
-
-
 def test_the_namespace_of_the_downward_api_precedes_the_mounted_one(mount: Path) -> None:
     given = InClusterConfig(mount, POD | {"POD_NAMESPACE": "shop"}).read_credentials(TRIED)
     (mount / "namespace").unlink()
@@ -99,17 +93,3 @@ def test_a_missing_authority_means_those_of_the_system_and_is_warned_of_once(
     assert first == second
     (message,) = caplog.messages
     assert message.startswith(f"{tmp_path / 'ca.crt'} does not exist: the server's certificate is")
-
-
-def test_an_authority_that_disappears_is_an_error_so_that_the_last_one_is_kept(
-    mount: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    authority = MountedAuthority(mount / "ca.crt")
-    missing = MountedAuthority(mount / "other").read_material()
-    assert authority.read_material() != missing
-    (mount / "ca.crt").unlink()
-    caplog.clear()
-
-    with pytest.raises(FileNotFoundError):
-        authority.read_material()
-    assert caplog.messages == []

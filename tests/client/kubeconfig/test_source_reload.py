@@ -117,13 +117,6 @@ async def test_the_error_for_an_oidc_provider_without_a_token_names_the_id_token
     assert (await load_error(Kubeconfig(path))).endswith("its oidc auth-provider has no id-token")
 
 
-async def test_a_token_file_takes_precedence_over_a_token(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("file")
-    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": "word", "tokenFile": "token"}))
-
-    assert await (await load_credentials(path)).authorization.header() == "Bearer file"
-
-
 async def test_a_token_takes_precedence_over_a_plugin(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": "word", **fake.user()}))
