@@ -74,18 +74,19 @@ def check_grant(
         BadRequest: a field has the wrong type.
         NotFound: the role of a binding doesn't exist.
     """
-    sent = convert_body(new, _GrantBody)
+    convert_body(new, _GrantBody)
     if target.resource is None or (
         old is not None and _without_cleanup(old) == _without_cleanup(new)
     ):
         return
-    name = str((sent.metadata or {}).get("name") or "")
     if target.resource.plural in ROLE_KINDS.values():
         missing = _find_role_excess(cluster, user, target, old or {}, new)
     else:
         missing = _find_binding_excess(cluster, user, target, new.get("roleRef") or {})
     if missing:
-        raise statuses.forbidden_grant(target.resource, name, missing)
+        raise statuses.forbidden_because(
+            target.resource, (new.get("metadata") or {}).get("name") or "", missing
+        )
 
 
 def _without_cleanup(body: Mapping[str, Any]) -> JsonObject:

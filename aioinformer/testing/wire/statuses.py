@@ -100,18 +100,13 @@ def forbidden(
     user: str = ANONYMOUS,
 ) -> ServerError:
     """Return the error of RBAC; ``part`` is the subresource, or empty."""
-    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-    shown = f' "{name}"' if name else ""
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     target = f"{resource.plural}/{part}" if part else resource.plural
-    message = (
-        f'{resource}{shown} is forbidden: User "{user}" cannot {verb} '
-        f'resource "{target}" in API group "{resource.group}"{where}'
-    )
-    return server_error(Status(403, "Forbidden", message, _details(resource, name)))
+    action = f'{verb} resource "{target}" in API group "{resource.group}" {where}'
+    return forbidden_because(resource, name, f'User "{user}" cannot {action}')
 
 
-def forbidden_grant(resource: Resource, name: str, reason: str) -> ServerError:
-    """Return the error for a role or a binding that gives more rights than its writer has."""
+def forbidden_because(resource: Resource, name: str, reason: str) -> ServerError:
     shown = f' "{name}"' if name else ""
     message = f"{resource}{shown} is forbidden: {reason}"
     return server_error(Status(403, "Forbidden", message, _details(resource, name)))
