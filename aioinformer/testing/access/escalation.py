@@ -144,10 +144,12 @@ def _describe_missing(cluster: Cluster, user: User, namespace: str, wanted: Iter
     held = list(held_rules(cluster, user, namespace))
     verbs: dict[Right, list[str]] = {}
     for right in (right for rule in wanted for right in _split_rule(rule)):
-        if not any(gives(rule, right) for rule in held):
-            # The server's text joins the verbs for a resource, and not those for a path.
-            target = right._replace(verb="") if right.resource else right
-            verbs.setdefault(target, []).append(right.verb)
+        if any(gives(rule, right) for rule in held):
+            continue
+        if right.resource:
+            verbs.setdefault(right._replace(verb=""), []).append(right.verb)
+        else:  # the server's text doesn't join the verbs for a path
+            verbs[right] = [right.verb]
     if not verbs:
         return ""
     groups = " ".join(map(quote, user.groups))
