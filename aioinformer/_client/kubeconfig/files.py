@@ -128,7 +128,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     except YamlError as error:
         fault = (
             f" is not valid YAML: {error.place}"
-            if error.is_text
+            if error.place
             else " is not UTF-8 text, as a kubeconfig must be; is it the right file?"
         )
     else:

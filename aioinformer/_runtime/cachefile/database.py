@@ -116,7 +116,7 @@ class Database:
         """
         modes = {_claim(self.path).st_mode, _restrict(self.path)}
         for suffix in SIDE_FILES:
-            path = self._beside(suffix)
+            path = Path(f"{self.path}{suffix}")
             # SQLite opens no shared memory in the exclusive mode; its file is only checked.
             if suffix == "-shm" and not os.path.lexists(path):
                 continue
@@ -126,9 +126,6 @@ class Database:
                     "read or written it; remove it"
                 )
             _restrict(path)
-
-    def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(f"{self.path.name}{suffix}")
 
     def _prepare(self) -> None:
         execute = self._connection.execute
@@ -162,7 +159,7 @@ class Database:
     def _remove_empty_journal(self) -> None:
         """Remove the claimed journal: a write-ahead log takes its place."""
         with suppress(FileNotFoundError):
-            if not (journal := self._beside("-journal")).lstat().st_size:
+            if not (journal := Path(f"{self.path}-journal")).lstat().st_size:
                 journal.unlink()
 
     def _use_log(self) -> None:

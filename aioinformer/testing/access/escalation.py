@@ -84,9 +84,8 @@ def check_grant(
     else:
         missing = _find_binding_excess(cluster, user, target, new.get("roleRef") or {})
     if missing:
-        raise statuses.forbidden_because(
-            target.resource, (new.get("metadata") or {}).get("name") or "", missing
-        )
+        metadata: Mapping[str, Any] = new.get("metadata") or {}
+        raise statuses.forbidden_because(target.resource, metadata.get("name") or "", missing)
 
 
 def _without_cleanup(body: Mapping[str, Any]) -> JsonObject:
