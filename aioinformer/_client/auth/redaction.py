@@ -48,6 +48,9 @@ WHOLE_WORD_LENGTH = 5
 END_LENGTH = 6
 """Characters of a secret by which it is looked up: a text is searched for all secrets at once."""
 
+FEW_SECRETS = 20
+"""Secrets that are searched for one by one, also in a text of megabytes."""
+
 _PLAIN = re.compile(r"[\w.~-]+", re.ASCII)
 """Characters that are the same in all spellings."""
 
@@ -134,13 +137,9 @@ class Redactor:
             self._others_by_end[end].append(secret)
 
     def redact_complete(self, text: str) -> str:
-        parts = {text[i : i + size] for size in self._sizes for i in range(len(text) - size + 1)}
-        likely = list[str]()
-        for end in parts & self._by_end.keys():
-            likely += (self._by_end[end], *self._others_by_end.get(end, ()))
         found = {
             spelling
-            for secret in likely
+            for secret in self._find_likely(text)
             for spelling in _iter_spellings(secret, len(text))
             if spelling in text
         }
@@ -149,6 +148,16 @@ class Redactor:
         # The longest first, because one spelling may be a part of another.
         ordered = sorted(found, key=len, reverse=True)
         return re.sub("|".join(map(_spelling_pattern, ordered)), REDACTED, text)
+
+    def _find_likely(self, text: str) -> Iterable[str]:
+        """Return the secrets that a text may contain, a few or those of which it has an end."""
+        if len(self._secrets) < FEW_SECRETS:
+            return self._secrets
+        parts = {text[i : i + size] for size in self._sizes for i in range(len(text) - size + 1)}
+        ends = parts & self._by_end.keys()
+        return [
+            each for end in ends for each in (self._by_end[end], *self._others_by_end.get(end, ()))
+        ]
 
     def redact_prefix(self, text: str) -> str:
         """Return a text without the secrets that was cut off, perhaps in the middle of a secret."""

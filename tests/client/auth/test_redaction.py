@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._client.auth.redaction import (
+    FEW_SECRETS,
     MAX_DEPTH,
     MAX_DIAGNOSTIC_LENGTH,
     MAX_SCANNED_LENGTH,
@@ -97,10 +99,14 @@ words = st.one_of(
 ).filter(str.strip)
 
 
+MANY = tuple(f"other-{number}" for number in range(FEW_SECRETS))
+
+
 @given(st.lists(words, min_size=1, max_size=5), st.data())
 def test_the_search_hides_what_a_regular_expression_of_every_spelling_hides(
     values: list[str], data: st.DataObject
 ) -> None:
+    values = [*values, *data.draw(st.sampled_from([(), MANY]))]
     reference, redactor = EverySpelling(values), Redactor([("X", each) for each in values])
     pieces = st.one_of(st.sampled_from(reference.spellings), words)
     text = "".join(data.draw(st.lists(pieces, max_size=5)))
@@ -185,6 +191,16 @@ def test_details_that_are_nested_too_deeply_are_dropped() -> None:
     masked = Redactor([]).redact_status(Status(500, details={"deep": deep}))
 
     assert "canary" not in repr(masked)
+
+
+def test_a_text_of_megabytes_is_searched_for_the_secrets_of_a_request_in_milliseconds() -> None:
+    redactor = Redactor([("Authorization", "Bearer canary-token"), ("X", "canary")])
+    start = time.thread_time()
+
+    masked = redactor.redact_complete(f"{'x-y' * 1_000_000}canary")
+
+    assert time.thread_time() - start < 0.2
+    assert masked.endswith(f"x-y{REDACTED}")
 
 
 def test_a_repr_shows_no_secret() -> None:
