@@ -92,8 +92,7 @@ def read_contexts(paths: Iterable[Path]) -> Iterator[NamedContext]:
 def credential_kind(context: Context) -> str:
     user = context.user
     if context.has_plugin:
-        section = _mapping(user.get("exec"))
-        kind = f"exec plugin {Path(str(section.get('command') or '?')).name}"
+        kind = f"exec plugin {Path(user['exec'].get('command') or '?').name}"
     elif context.token_file is not None:
         kind = "token file"
     elif "auth-provider" in user:

@@ -94,7 +94,8 @@ class _Manifest:
 
     def error(self, reason: str) -> UsageError:
         metadata: object = self.body.get("metadata")
-        name = cast("Mapping[str, Any]", metadata).get("name") if _is_mapping(metadata) else None
+        named = cast("Mapping[str, Any]", metadata if isinstance(metadata, Mapping) else {})
+        name = named.get("name")
         return UsageError(f"{self.path}: {self.kind or 'object'} {name or '(no name)'}: {reason}")
 
 
@@ -127,7 +128,7 @@ def _read_file(path: Path) -> Iterator[_Manifest]:
 
 
 def _unpack(path: Path, document: object) -> Iterator[_Manifest]:
-    if not _is_mapping(document) or "kind" not in cast("Mapping[str, Any]", document):
+    if not isinstance(document, Mapping) or "kind" not in document:
         raise UsageError(f"{path}: a manifest is an object with apiVersion and kind")
     body = cast("Mapping[str, Any]", document)
     items: object = body.get("items")
@@ -136,7 +137,3 @@ def _unpack(path: Path, document: object) -> Iterator[_Manifest]:
             yield from _unpack(path, item)
     else:
         yield _Manifest(path, body)
-
-
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)

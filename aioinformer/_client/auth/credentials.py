@@ -110,7 +110,8 @@ class Credentials:
     def are_exposed(self) -> bool:
         """True if requests leave this machine without TLS, directly or through a proxy."""
         hops = [self.server] if self.proxy is None else [self.server, self.proxy.url]
-        return self.server.scheme == "http" and not all(map(is_loopback, hops))
+        hosts = ((hop.raw_host or "").lower() for hop in hops)
+        return self.server.scheme == "http" and not all(map(is_loopback, hosts))
 
     async def aclose(self) -> None:
         await self.authorization.aclose()

@@ -97,13 +97,13 @@ class PluginCommand:
 def parse_exec_section(
     section: Mapping[str, Any], cluster_info: Mapping[str, Any]
 ) -> PluginCommand:
-    """Parse the ``exec`` section of a kubeconfig's user. A command with a path must be absolute.
+    """Read the ``exec`` section of a kubeconfig's user. A command with a path must be absolute.
 
     Raises:
         ConfigurationError: the section is incomplete, or requires a terminal.
     """
     command, version = section.get("command"), section.get("apiVersion")
-    if not isinstance(command, str) or not command:
+    if not command:
         raise ConfigurationError("its exec section names no command")
     name = _program_name(command)
     if version not in API_VERSIONS:
@@ -116,19 +116,16 @@ def parse_exec_section(
             f"the exec plugin {name} requires a terminal (interactiveMode: Always), which a "
             f"library can't provide; use a login that needs no terminal"
         )
-    try:
-        words = (command, *map(str, section.get("args") or ()))
-        variables = {
-            str(each["name"]): "" if (value := each.get("value")) is None else str(value)
-            for each in section.get("env") or ()
-        }
-        if "" in variables:
-            raise KeyError("name")
-    except (AttributeError, KeyError, TypeError):
-        text = f"args or env of the exec plugin {name} have the wrong form"
-        raise ConfigurationError(text) from None  # the cause would quote the wrong value
-    info = cluster_info if section.get("provideClusterInfo") else None
-    return PluginCommand(version, words, variables, info, str(section.get("installHint") or ""))
+    entries: list[Mapping[str, str | None]] = [each or {} for each in section.get("env") or ()]
+    if not all(each.get("name") for each in entries):
+        raise ConfigurationError(f"a variable in env of the exec plugin {name} has no name")
+    return PluginCommand(
+        version,
+        (command, *(section.get("args") or ())),
+        {each.get("name") or "": each.get("value") or "" for each in entries},
+        cluster_info if section.get("provideClusterInfo") else None,
+        section.get("installHint") or "",
+    )
 
 
 def _program_name(command: str) -> str:
@@ -226,10 +223,9 @@ class ExecPlugin:
 
 
 def _parse_credential(output: bytes, version: str) -> Mapping[str, Any]:
-    try:
+    printed: object = None
+    with suppress(ValueError, RecursionError):  # whose texts would contain the output
         printed = json.loads(output)
-    except (ValueError, RecursionError):
-        printed = None  # the error would contain the output
     if not isinstance(printed, dict):
         raise ValueError("printed no ExecCredential")
     document = cast("dict[str, Any]", printed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from aioinformer.errors import ConfigurationError
 
@@ -25,18 +25,15 @@ def impersonation_headers(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...
         ConfigurationError: groups, a uid or extras are given without a user, or a value can't be
             sent in a header. The message doesn't quote the value.
     """
-    try:
-        found = tuple(_iter_headers(user))
-    except (AttributeError, TypeError, ValueError):
-        found = None
-    if found is None:
-        raise ConfigurationError(
-            "as and as-uid must be strings, as-groups a list of strings, and as-user-extra a "
-            "mapping to lists of strings"
-        )
+    found = tuple(_iter_headers(user))
     if found and not user.get("as"):
         raise ConfigurationError(
             "its user impersonates groups, a uid or extras, but no user: set `as:` as well"
+        )
+    if not all(value.isprintable() for _, value in found):
+        raise ConfigurationError(
+            "a value of as, as-uid, as-groups or as-user-extra contains a line break or control "
+            "character, which no header may contain"
         )
     return found
 
@@ -49,27 +46,13 @@ def has_impersonation_headers(headers: Mapping[str, str]) -> bool:
 def _iter_headers(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, name in (("as", "User"), ("as-uid", "Uid")):
         if user.get(key):
-            yield f"{PREFIX}{name}", _check_text(user[key])
-    for group in _check_texts(user.get("as-groups")):
+            yield f"{PREFIX}{name}", user[key]
+    for group in user.get("as-groups", ()):
         yield f"{PREFIX}Group", group
-    extras: Mapping[str, Any] = user.get("as-user-extra") or {}
+    extras: Mapping[str, list[str] | None] = user.get("as-user-extra", {})
     for key, values in extras.items():
-        for value in _check_texts(values):
-            yield f"{PREFIX}Extra-{_escape_key(_check_text(key))}", value
-
-
-def _check_texts(value: object) -> list[str]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise TypeError
-    return [_check_text(each) for each in cast("list[object]", value)]
-
-
-def _check_text(value: object) -> str:
-    if not isinstance(value, str) or not value.isprintable():
-        raise TypeError
-    return value
+        for value in values or ():
+            yield f"{PREFIX}Extra-{_escape_key(key)}", value
 
 
 def _escape_key(key: str) -> str:

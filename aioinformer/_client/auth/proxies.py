@@ -47,9 +47,8 @@ def bracket_hint(text: str, example: str) -> str:
     return f": an IPv6 address is written in brackets, as in {example}"
 
 
-def is_loopback(url: URL) -> bool:
-    """Return True if the host of a URL is ``localhost`` or a loopback address."""
-    host = (url.raw_host or "").lower()
+def is_loopback(host: str) -> bool:
+    """Return True for ``localhost`` and a loopback address. The host is in lower case."""
     address = _parse_address(host)
     return host.removesuffix(".") == "localhost" or (address is not None and address.is_loopback)
 
@@ -154,7 +153,7 @@ def _needs_proxy(server: URL, exceptions: list[str]) -> bool:
     host, port = (server.raw_host or "").lower(), str(server.port or "")
     address = _parse_address(host)
     excepted = any(_matches(entry, host, address, port) for entry in exceptions)
-    return not (is_loopback(server) or excepted)
+    return not (is_loopback(host) or excepted)
 
 
 def _matches(entry: str, host: str, address: IpAddress | None, port: str) -> bool:

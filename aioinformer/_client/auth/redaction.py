@@ -48,6 +48,9 @@ WHOLE_WORD_LENGTH = 5
 END_LENGTH = 6
 """Characters of a secret by which it is looked up: a text is searched for all secrets at once."""
 
+FEW_SECRETS = 20
+"""Secrets that are searched for one by one, also in a text of megabytes."""
+
 _PLAIN = re.compile(r"[\w.~-]+", re.ASCII)
 """Characters that are the same in all spellings."""
 
@@ -118,33 +121,25 @@ class Redactor:
         }
         # Of most ends there is one secret. A list for each would lead to full garbage collections.
         self._by_end = dict[str, str]()
-        """A secret by ``END_LENGTH`` characters that each of its spellings contains, or by those at
-        the end of each spelling. More secrets begin alike than end alike."""
+        """A secret by ``END_LENGTH`` characters that each of its spellings contains, or by at most
+        those at the end of each spelling. More secrets begin alike than end alike."""
         self._others_by_end: dict[str, list[str]] = defaultdict(list)
-        self._short: list[str] = []
-        """The secrets that have a spelling of fewer characters."""
         for secret in self._secrets:
             if found := _PLAIN_END.search(secret[::-1]):
                 self._add(found[0][::-1], secret)
                 continue
-            ends = {each[-END_LENGTH:] for each in _iter_spellings(secret)}
-            for end in ends:
+            for end in {each[-END_LENGTH:] for each in _iter_spellings(secret)}:
                 self._add(end, secret)
-            if min(map(len, ends)) < END_LENGTH:
-                self._short.append(secret)
+        self._sizes = {*map(len, self._by_end)}
 
     def _add(self, end: str, secret: str) -> None:
         if self._by_end.setdefault(end, secret) is not secret:
             self._others_by_end[end].append(secret)
 
     def redact_complete(self, text: str) -> str:
-        ends = {text[start : start + END_LENGTH] for start in range(len(text) - END_LENGTH + 1)}
-        likely = self._short.copy()
-        for end in ends & self._by_end.keys():
-            likely += (self._by_end[end], *self._others_by_end.get(end, ()))
         found = {
             spelling
-            for secret in likely
+            for secret in self._find_likely(text)
             for spelling in _iter_spellings(secret, len(text))
             if spelling in text
         }
@@ -153,6 +148,16 @@ class Redactor:
         # The longest first, because one spelling may be a part of another.
         ordered = sorted(found, key=len, reverse=True)
         return re.sub("|".join(map(_spelling_pattern, ordered)), REDACTED, text)
+
+    def _find_likely(self, text: str) -> Iterable[str]:
+        """Return the secrets that a text may contain, a few or those of which it has an end."""
+        if len(self._secrets) < FEW_SECRETS:
+            return self._secrets
+        parts = {text[i : i + size] for size in self._sizes for i in range(len(text) - size + 1)}
+        ends = parts & self._by_end.keys()
+        return [
+            each for end in ends for each in (self._by_end[end], *self._others_by_end.get(end, ()))
+        ]
 
     def redact_prefix(self, text: str) -> str:
         """Return a text without the secrets that was cut off, perhaps in the middle of a secret."""
@@ -310,8 +315,7 @@ follow a dot, slash or colon."""
 
 def redact_diagnostics(text: str) -> str:
     """Return one short line of diagnostics without the words that look like secrets."""
-    printable = "".join(char if char.isprintable() else " " for char in text)
-    line = " ".join(printable.split())
+    line = one_line(text, len(text))
     if len(line) > MAX_SCANNED_LENGTH:  # whole words, because a cut secret would not look like one
         line = line[:MAX_SCANNED_LENGTH].rpartition(" ")[0]
     line = _USER_INFO.sub(f"{REDACTED}@", line)

@@ -219,7 +219,8 @@ NON_SECRET_FIELDS = frozenset(
 )
 """Fields of a Secret, or of an operation of a JSON patch, that hold no secret."""
 
-MAX_BYTES_ON_LOOP = 32 * 1024
+
+MAX_BYTES_ON_LOOP = 8 * 1024
 """Bytes of a write whose values are searched for on the event loop, in some milliseconds."""
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,14 @@ class Context:
     user: Mapping[str, Any] = field(repr=False)
     namespace: str = ""
 
+    @contextmanager
+    def naming_origin(self) -> Generator[None]:
+        """Name the files and the context in a ``ConfigurationError`` of the block."""
+        try:
+            yield
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self.origin}: {error}") from error
+
     # -- the user ------------------------------------------------------------------------------
 
     @property
@@ -70,10 +79,8 @@ class Context:
     @property
     def impersonation_headers(self) -> tuple[tuple[str, str], ...]:
         """The user's impersonation headers; raises ``ConfigurationError`` for wrong keys."""
-        try:
+        with self.naming_origin():
             return impersonation_headers(self.user)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{self.origin}: {error}") from error
 
     @property
     def token_file(self) -> Path | None:
@@ -100,10 +107,8 @@ class Context:
         """
         if not self.has_plugin:
             return None
-        try:
+        with self.naming_origin():
             return parse_exec_section(self.user["exec"], self._plugin_cluster_info())
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{self.origin}: {error}") from error
 
     def _plugin_cluster_info(self) -> dict[str, Any]:
         info: dict[str, Any] = {

@@ -126,11 +126,14 @@ def _stat_files(paths: list[Path]) -> list[tuple[int, ...]]:
 
 def _read_file(path: Path) -> dict[str, Any]:
     """Return the content of a file, in which each field has its type."""
-    fault = ""
     try:
         content = decode_yaml(path.read_bytes())
     except YamlError as error:
-        fault = _describe_yaml_fault(error)
+        fault = (
+            f" is not valid YAML: {error.place}"
+            if error.place
+            else " is not UTF-8 text, as a kubeconfig must be; is it the right file?"
+        )
     else:
         fault = find_fault(content) if content is not None else ""
         if not fault:
@@ -139,12 +142,6 @@ def _read_file(path: Path) -> dict[str, Any]:
     # Raised outside of the handler, so that the error has no cause or context with parts of the
     # file, such as a password.
     raise ConfigurationError(f"{path}{fault}")
-
-
-def _describe_yaml_fault(error: YamlError) -> str:
-    if error.is_text:
-        return f" is not valid YAML: {error.place}"
-    return " is not UTF-8 text, as a kubeconfig must be; is it the right file?"
 
 
 def _resolve_paths(body: Mapping[str, Any], file: Path) -> dict[str, Any]:

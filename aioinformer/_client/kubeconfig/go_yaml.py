@@ -65,12 +65,11 @@ _TEXT_WEIGHT = 100
 class YamlError(ValueError):
     """A document is not valid. The text may quote it; ``place`` doesn't."""
 
-    def __init__(self, problem: str, place: str, *, is_text: bool = True) -> None:
+    def __init__(self, problem: str, place: str = "") -> None:
         super().__init__(problem)
         self.place = place
-        """A part of a sentence: the line, and the problem if it quotes nothing."""
-        self.is_text = is_text
-        """False if the document has characters or bytes that no YAML has."""
+        """A part of a sentence: the line, and the problem if it quotes nothing. Empty if the
+        document has characters or bytes that no YAML has."""
 
 
 def decode_yaml(content: bytes) -> object:
@@ -92,7 +91,7 @@ def decode_yaml_documents(content: bytes) -> Iterator[object]:
         problem = f"{line}: {error.problem}".partition("\n")[0]
         fault = YamlError(problem, problem if isinstance(error, _Fault) else f"see {line}")
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        fault = YamlError(str(error).partition("\n")[0], "", is_text=False)
+        fault = YamlError(str(error).partition("\n")[0])
     except RecursionError:
         fault = YamlError("it is nested too deeply", "it is nested too deeply")
     # Raised outside of the handler: the texts and tracebacks of PyYAML's errors quote the document.

@@ -7,6 +7,7 @@ missing.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,16 +45,16 @@ class InClusterConfig:
         Raises:
             ConfigurationError: the program runs in no pod, or the service account is not mounted.
         """
-        token, authority, own = (self.mount / name for name in ("token", "ca.crt", "namespace"))
-        if fault := self._find_fault(token):
-            raise self._error(token, fault, tried)
+        authority, own = self.mount / "ca.crt", self.mount / "namespace"
+        if fault := self._find_fault():
+            raise self._error(fault, tried)
         host, port = self._endpoint
         where = str(self.mount)
         server = parse_server_url(f"https://{f'[{host}]' if ':' in host else host}:{port}")
         namespace = self.environment.get("POD_NAMESPACE", "")  # from the downward API
         return Credentials(
             server,
-            RefreshingAuthorization(TokenFile(token, where), is_file=True),
+            RefreshingAuthorization(TokenFile(self._token, where), is_file=True),
             RotatingTls(MountedAuthority(authority).read_material, origin=where),
             proxy=find_environment_proxy(server, self.environment),
             namespace=namespace or _read_namespace(own),
@@ -63,43 +64,41 @@ class InClusterConfig:
     @property
     def is_possible(self) -> bool:
         """True if the program runs in a pod with a service account."""
-        return not self._find_fault(self.mount / "token")
+        return not self._find_fault()
+
+    @property
+    def _token(self) -> Path:
+        return self.mount / "token"
 
     @property
     def _endpoint(self) -> tuple[str, str]:
         host, port = (self.environment.get(f"KUBERNETES_SERVICE_{e}", "") for e in ("HOST", "PORT"))
         return host, port
 
-    def _find_fault(self, token: Path) -> str:
+    def _find_fault(self) -> str:
         if not all(self._endpoint):
             return "Service host/port is not set"
         try:
-            return "" if token.read_bytes().decode().strip() else "Service token file is empty"
+            text = self._token.read_bytes().decode()
+            return "" if text.strip() else "Service token file is empty"
         except UnicodeError:  # whose repr shows the token
             return "the token is not text"
         except FileNotFoundError:
             return "Service token file does not exist"
         except OSError as error:
-            return f"{token}: {error.strerror}"
+            return f"{self._token}: {error.strerror}"
 
-    def _error(self, token: Path, fault: str, tried: str) -> ConfigurationError:
-        if not self._endpoint[0] and not _exists(token):
+    def _error(self, fault: str, tried: str) -> ConfigurationError:
+        if not self._endpoint[0] and not os.access(self._token, os.F_OK):
             # Outside of a cluster the message shouldn't list all that a pod needs.
             return ConfigurationError(
                 f"no cluster is configured: {tried}, and this is not a pod; {NO_KUBECONFIG_HINT}"
             )
         return ConfigurationError(
             f"no cluster is configured: {tried}, and the configuration of a pod is incomplete "
-            f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}): {fault}; is the "
+            f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {self._token}): {fault}; is the "
             f"service account mounted? For a cluster elsewhere, {NO_KUBECONFIG_HINT}"
         )
-
-
-def _exists(path: Path) -> bool:
-    with suppress(OSError):
-        path.stat()
-        return True
-    return False
 
 
 def _read_namespace(path: Path) -> str:

@@ -158,8 +158,9 @@ class Kubeconfig:
         if self.path is None and self.context is None and files.choose_no_cluster:
             pod = InClusterConfig(self.mount, self.environment)
             if pod.is_possible or files.are_empty:
+                found = pod.read_credentials(f"{files.origin} is empty")
                 log.info("%s: no cluster is chosen, a pod's service account is used", files.origin)
-                return pod.read_credentials(f"{files.origin} is empty")
+                return found
         return ReloadingContext.choose(files, self.context)
 
     def _paths(self) -> list[Path]:
@@ -218,7 +219,7 @@ class ReloadingContext:
         """
         context = self.context
         header = context.authorization
-        try:
+        with context.naming_origin():
             # As in client-go, a query is removed.
             server = parse_server_url(re.split(r"[?#]", context.cluster["server"])[0])
             proxy = (
@@ -226,8 +227,6 @@ class ReloadingContext:
                 if "proxy-url" in context.cluster
                 else find_environment_proxy(server, environment)
             )
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{context.origin}: {error}") from error
         choose_source = partial(self._choose_grant_source, header)
         authorization = RefreshingAuthorization(
             await run_in_thread(choose_source), is_file=not context.has_plugin

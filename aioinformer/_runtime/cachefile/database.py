@@ -111,25 +111,21 @@ class Database:
         user's alone.
 
         SQLite trusts what it finds under these names. In a folder such as ``/tmp``, where a user
-        can remove only the own files, no other user can take a name that is claimed.
+        can remove only the own files, no other user can take a name that is claimed. A volume with
+        an ``fsGroup`` changes the mode of all files alike when a pod mounts it.
         """
-        mode = _claim(self.path).st_mode
-        if mode & 0o077:
-            self.path.chmod(0o600)
-            mode = self.path.lstat().st_mode  # some file systems have one mode for all files
+        modes = {_claim(self.path).st_mode, _restrict(self.path)}
         for suffix in SIDE_FILES:
-            path = self._beside(suffix)
+            path = Path(f"{self.path}{suffix}")
             # SQLite opens no shared memory in the exclusive mode; its file is only checked.
             if suffix == "-shm" and not os.path.lexists(path):
                 continue
-            if (found := stat.S_IMODE(_claim(path).st_mode)) != stat.S_IMODE(mode):
+            if (found := _claim(path).st_mode) not in modes:
                 raise CacheFileProblem(
-                    f"{path} has the mode {found:04o}, so that other users may have read or "
-                    "written it; remove it"
+                    f"{path} has the mode {stat.S_IMODE(found):04o}, so that other users may have "
+                    "read or written it; remove it"
                 )
-
-    def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(f"{self.path.name}{suffix}")
+            _restrict(path)
 
     def _prepare(self) -> None:
         execute = self._connection.execute
@@ -163,7 +159,7 @@ class Database:
     def _remove_empty_journal(self) -> None:
         """Remove the claimed journal: a write-ahead log takes its place."""
         with suppress(FileNotFoundError):
-            if not (journal := self._beside("-journal")).lstat().st_size:
+            if not (journal := Path(f"{self.path}-journal")).lstat().st_size:
                 journal.unlink()
 
     def _use_log(self) -> None:
@@ -347,6 +343,13 @@ def _claim(path: Path) -> os.stat_result:
             f"{path} belongs to another user (uid {status.st_uid}); name another file"
         )
     return status
+
+
+def _restrict(path: Path) -> int:
+    """Keep other users out of a file, and return its mode. Some file systems have one for all."""
+    if path.lstat().st_mode & 0o077:
+        path.chmod(0o600)
+    return path.lstat().st_mode
 
 
 def _checksum(values: Sequence[float | str]) -> int:

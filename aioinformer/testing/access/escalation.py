@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product, starmap
 from typing import Any
 
 import msgspec
@@ -16,15 +17,16 @@ import msgspec
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import Status, server_error
 from aioinformer.testing.access.rights import (
+    FULL_AUTHORITY,
     ROLE_KINDS,
+    Right,
     Rule,
-    bound_rules,
     find_role,
+    gives,
+    held_rules,
     is_allowed,
-    matches_url,
-    own_rules,
 )
-from aioinformer.testing.access.users import ALL, RequestAttributes, User
+from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
@@ -32,20 +34,8 @@ from aioinformer.testing.writes.role_references import RBAC_GROUP, RoleReference
 from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.write_options import quote
 
-_FULL_AUTHORITY: Sequence[Rule] = (
-    {"verbs": [ALL], "apiGroups": [ALL], "resources": [ALL]},
-    {"verbs": [ALL], "nonResourceURLs": [ALL]},
-)
 _CLEANUP_METADATA = ("ownerReferences", "finalizers", "managedFields")
 """The metadata by which the garbage collector changes an object."""
-_FIELDS = (
-    ("apiGroups", "APIGroups"),
-    ("resources", "Resources"),
-    ("nonResourceURLs", "NonResourceURLs"),
-    ("resourceNames", "ResourceNames"),
-    ("verbs", "Verbs"),
-)
-"""The fields of a rule and their names in errors, in the order of errors."""
 
 
 class _RuleBody(msgspec.Struct, rename="camel"):
@@ -84,18 +74,18 @@ def check_grant(
         BadRequest: a field has the wrong type.
         NotFound: the role of a binding doesn't exist.
     """
-    sent = convert_body(new, _GrantBody)
+    convert_body(new, _GrantBody)
     if target.resource is None or (
         old is not None and _without_cleanup(old) == _without_cleanup(new)
     ):
         return
-    name = str((sent.metadata or {}).get("name") or "")
     if target.resource.plural in ROLE_KINDS.values():
         missing = _find_role_excess(cluster, user, target, old or {}, new)
     else:
         missing = _find_binding_excess(cluster, user, target, new.get("roleRef") or {})
     if missing:
-        raise statuses.forbidden_grant(target.resource, name, missing)
+        metadata: Mapping[str, Any] = new.get("metadata") or {}
+        raise statuses.forbidden_because(target.resource, metadata.get("name") or "", missing)
 
 
 def _without_cleanup(body: Mapping[str, Any]) -> JsonObject:
@@ -117,7 +107,7 @@ def _find_role_excess(
     missing = _describe_missing(cluster, user, target.namespace, new.get("rules") or ())
     if missing or not (_is_aggregated(old) or _is_aggregated(new)):
         return missing
-    if _describe_missing(cluster, user, "", _FULL_AUTHORITY):
+    if _describe_missing(cluster, user, "", FULL_AUTHORITY):
         return "must have cluster-admin privileges to use the aggregationRule"
     return ""
 
@@ -150,79 +140,44 @@ def _find_binding_excess(
 
 def _describe_missing(cluster: Cluster, user: User, namespace: str, wanted: Iterable[Rule]) -> str:
     """Return a server's text about the rights that a user lacks; empty if there are none."""
-    held = [*own_rules(cluster, user, namespace), *bound_rules(cluster, user, namespace)]
-    parts = [part for rule in wanted for part in _split_rule(rule)]
-    missing = [part for part in parts if not any(_covers(rule, part) for rule in held)]
-    if not missing:
+    held = list(held_rules(cluster, user, namespace))
+    verbs: dict[Right, list[str]] = {}
+    for right in (right for rule in wanted for right in _split_rule(rule)):
+        if any(gives(rule, right) for rule in held):
+            continue
+        if right.resource:
+            verbs.setdefault(right._replace(verb=""), []).append(right.verb)
+        else:  # the server's text doesn't join the verbs for a path
+            verbs[right] = [right.verb]
+    if not verbs:
         return ""
     groups = " ".join(map(quote, user.groups))
-    lines = sorted({_format_rule(rule) for rule in _join_verbs(missing)})
-    return "\n".join(
-        (
-            f"user {quote(user.name)} (groups=[{groups}]) is attempting to grant RBAC "
-            "permissions not currently held:",
-            *lines,
-        )
+    head = (
+        f"user {quote(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not "
+        "currently held:"
     )
+    return "\n".join((head, *sorted(starmap(_format_rights, verbs.items()))))
 
 
-def _split_rule(rule: Rule) -> Iterator[Rule]:
-    """Yield the rules with one value in each field that together are the same."""
-    names = rule.get("resourceNames") or ()
-    for group in rule.get("apiGroups") or ():
-        for resource in rule.get("resources") or ():
-            for verb in rule.get("verbs") or ():
-                part = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
-                yield from ({**part, "resourceNames": [name]} for name in names)
-                if not names:
-                    yield part
-    for url in rule.get("nonResourceURLs") or ():
-        for verb in rule.get("verbs") or ():
-            yield {"nonResourceURLs": [url], "verbs": [verb]}
+def _split_rule(rule: Rule) -> Iterator[Right]:
+    """Yield the rights that together are the same as a rule."""
+    for verb in rule.get("verbs") or ():
+        for url in rule.get("nonResourceURLs") or ():
+            yield Right(verb, path=url)
+        groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+        for target in product(groups, resources, rule.get("resourceNames") or ("",)):
+            yield Right(verb, *target)
 
 
-def _covers(held: Rule, part: Rule) -> bool:
-    names = held.get("resourceNames") or ()
-    return (
-        _has_values(held, part, "verbs")
-        and _has_values(held, part, "apiGroups")
-        and all(_has_resource(held, each) for each in part.get("resources", ()))
-        and all(_has_url(held, each) for each in part.get("nonResourceURLs", ()))
-        and (not names or not {*names}.isdisjoint(part.get("resourceNames", ())))
+def _format_rights(target: Right, verbs: list[str]) -> str:
+    """Return rights with the fields of Go's ``PolicyRule``, in the order of a server's errors."""
+    fields: dict[str, Sequence[str]] = (
+        {"APIGroups": [target.group], "Resources": [target.resource]}
+        if target.resource
+        else {"NonResourceURLs": [target.path]}
     )
-
-
-def _has_values(held: Rule, part: Rule, field: str) -> bool:
-    values = held.get(field) or ()
-    return ALL in values or all(each in values for each in part.get(field, ()))
-
-
-def _has_resource(held: Rule, wanted: str) -> bool:
-    values = held.get("resources") or ()
-    _, slash, part = wanted.partition("/")
-    return ALL in values or wanted in values or bool(slash and f"*/{part}" in values)
-
-
-def _has_url(held: Rule, wanted: str) -> bool:
-    return any(matches_url(url, wanted) for url in held.get("nonResourceURLs") or ())
-
-
-def _join_verbs(parts: Iterable[Rule]) -> Iterator[Rule]:
-    """Yield the rules, those for the same resources as one with all verbs."""
-    joined: dict[str, JsonObject] = {}
-    for part in parts:
-        if "nonResourceURLs" in part:
-            yield part
-            continue
-        target = _format_rule({**part, "verbs": ()})
-        joined.setdefault(target, {**part, "verbs": []})["verbs"] += part["verbs"]
-    yield from joined.values()
-
-
-def _format_rule(rule: Rule) -> str:
-    shown = (
-        f"{label}:[{' '.join(map(quote, rule[field]))}]"
-        for field, label in _FIELDS
-        if rule.get(field)
-    )
+    if target.name:
+        fields["ResourceNames"] = [target.name]
+    fields["Verbs"] = verbs
+    shown = (f"{label}:[{' '.join(map(quote, values))}]" for label, values in fields.items())
     return f"{{{', '.join(shown)}}}"

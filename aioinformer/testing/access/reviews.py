@@ -15,7 +15,7 @@ from typing import Any
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ServerError, Unauthorized
 from aioinformer.testing.access.access import Access
-from aioinformer.testing.access.rights import bound_rules, is_allowed, own_rules
+from aioinformer.testing.access.rights import FULL_AUTHORITY, held_rules, is_allowed
 from aioinformer.testing.access.users import ALL, RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
@@ -131,17 +131,13 @@ def _find_resource(cluster: Cluster, group: str, plural: str) -> Resource:
 
 def _review_own_rules(cluster: Cluster, access: Access, review: Review) -> JsonObject:
     namespace: str = review.spec.get("namespace") or ""
-    user = review.user
-    rules = [dict(rule) for rule in own_rules(cluster, user, namespace)]
-    paths: list[JsonObject] = []
-    if user.unrestricted:
-        everything: JsonObject = {"verbs": [ALL], "apiGroups": [ALL], "resources": [ALL]}
-        rules.append(everything)
-        paths.append({"verbs": [ALL], "nonResourceURLs": [ALL]})
-    for rule in bound_rules(cluster, user, namespace):
-        target = paths if rule.get("nonResourceURLs") else rules
-        target.append(dict(rule))
-    return {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
+    found = [*FULL_AUTHORITY] if review.user.unrestricted else []
+    found += held_rules(cluster, review.user, namespace)
+    return {
+        "resourceRules": [dict(rule) for rule in found if not rule.get("nonResourceURLs")],
+        "nonResourceRules": [dict(rule) for rule in found if rule.get("nonResourceURLs")],
+        "incomplete": False,
+    }
 
 
 # -- users -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ stored: no controller fills them in here. Source: kubernetes' RBAC authorizer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from aioinformer.errors import ServerError
 from aioinformer.testing.access.users import (
@@ -46,16 +46,20 @@ _DEFAULT_RULES: Mapping[str, Sequence[Rule]] = {
     UNAUTHENTICATED: (_PUBLIC_INFO_VIEWER,),
 }
 """The rules that a new cluster binds to the groups of all requests."""
+FULL_AUTHORITY: Sequence[Rule] = (
+    {"verbs": [ALL], "apiGroups": [ALL], "resources": [ALL]},
+    {"verbs": [ALL], "nonResourceURLs": [ALL]},
+)
 ROLE_KINDS: Mapping[str, str] = {"Role": "roles", "ClusterRole": "clusterroles"}
 """The kinds that a ``roleRef`` can have, and their resources."""
 _SERVICE_ACCOUNT = "system:serviceaccount"
 
 
 def is_allowed(cluster: Cluster, user: User, attributes: RequestAttributes) -> bool:
-    if user.unrestricted or any(rule.allows(attributes) for rule in user.rules):
-        return True
-    rules = bound_rules(cluster, user, attributes.namespace)
-    return any(_rule_allows(rule, attributes) for rule in rules)
+    right = _wanted_right(attributes)
+    return user.unrestricted or any(
+        gives(rule, right) for rule in held_rules(cluster, user, attributes.namespace)
+    )
 
 
 def check_access(cluster: Cluster, user: User, attributes: RequestAttributes) -> None:
@@ -80,28 +84,11 @@ def forbidden_error(user: User, attributes: RequestAttributes) -> ServerError:
 # -- RBAC objects ------------------------------------------------------------------------------
 
 
-def own_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[Rule]:
-    """Yield ``user.rules`` that count in a namespace, as rules of a Role."""
+def held_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[Rule]:
+    """Yield the rules of a user, and those that bindings give, in a namespace and everywhere."""
     for rule in user.rules:
         if rule.namespaces is None or namespace in rule.namespaces:
-            yield from (_to_rbac(cluster, rule, name) for name in rule.resources)
-
-
-def _to_rbac(cluster: Cluster, rule: PolicyRule, name: str) -> Rule:
-    plain, slash, part = name.partition("/")
-    found = [each.resource for each in cluster.served if plain.lower() in each.resource.names()]
-    groups = [ALL] if plain == ALL else [resource.group for resource in found[:1]]
-    plural = found[0].plural if found else plain
-    named = {"resourceNames": list(rule.names)} if rule.names else {}
-    return {
-        "verbs": list(rule.verbs),
-        "apiGroups": groups,
-        "resources": [f"{plural}{slash}{part}"],
-    } | named
-
-
-def bound_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[Rule]:
-    """Yield the rules that bindings give to a user, in a namespace and everywhere."""
+            yield from _convert(cluster, rule)
     for group, rules in _DEFAULT_RULES.items():
         if group in user.groups:
             yield from rules
@@ -112,6 +99,24 @@ def bound_rules(cluster: Cluster, user: User, namespace: str) -> Iterator[Rule]:
         for binding in cluster.objects("rolebindings", namespace=namespace):
             if _binds(binding, user):
                 yield from _role_rules(cluster, binding, namespace)
+
+
+def _convert(cluster: Cluster, rule: PolicyRule) -> Iterator[Rule]:
+    """Yield the rules of a Role for a rule that has the names of resources in any form."""
+    for text in rule.resources:
+        name, slash, part = text.partition("/")
+        name = name.lower()
+        plural, _, group = name.partition(".")
+        served = [each.resource for each in cluster.served if name in each.resource.names()]
+        for target in dict.fromkeys((each.group, each.plural) for each in served) or (
+            (group or ALL, plural),
+        ):
+            yield {
+                "verbs": list(rule.verbs),
+                "apiGroups": [target[0]],
+                "resources": [f"{target[1]}{slash}{part}"],
+                **({"resourceNames": list(rule.names)} if rule.names else {}),
+            }
 
 
 def _binds(binding: Mapping[str, Any], user: User) -> bool:
@@ -151,29 +156,45 @@ def find_role(
     return None
 
 
-def _rule_allows(rule: Mapping[str, Any], attributes: RequestAttributes) -> bool:
-    if not _contains(rule, "verbs", attributes.verb):
-        return False
-    resource = attributes.resource
+class Right(NamedTuple):
+    """One verb on one resource, such as ``pods/log``, or on a path."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    """Empty for a path."""
+    name: str = ""
+    path: str = ""
+
+
+def _wanted_right(attributes: RequestAttributes) -> Right:
+    resource, part = attributes.resource, attributes.part
     if resource is None:
-        return any(matches_url(url, attributes.path) for url in rule.get("nonResourceURLs") or ())
+        return Right(attributes.verb, path=attributes.path)
+    target = f"{resource.plural}/{part}" if part else resource.plural
+    return Right(attributes.verb, resource.group, target, attributes.name)
+
+
+def gives(rule: Rule, right: Right) -> bool:
+    if not _contains(rule, "verbs", right.verb):
+        return False
+    if not right.resource:
+        return any(_matches_url(url, right.path) for url in rule.get("nonResourceURLs") or ())
     names = rule.get("resourceNames") or ()
     return (
-        _contains(rule, "apiGroups", resource.group)
-        and (not names or attributes.name in names)
-        and _contains_resource(rule.get("resources") or (), resource.plural, attributes.part)
+        _contains(rule, "apiGroups", right.group)
+        and (not names or right.name in names)
+        and (
+            _contains(rule, "resources", right.resource)
+            or f"*/{right.resource.partition('/')[2]}" in (rule.get("resources") or ())
+        )
     )
 
 
-def _contains(rule: Mapping[str, Any], field: str, wanted: str) -> bool:
+def _contains(rule: Rule, field: str, wanted: str) -> bool:
     values = rule.get(field) or ()
     return ALL in values or wanted in values
 
 
-def _contains_resource(resources: Iterable[str], plural: str, part: str) -> bool:
-    wanted = {ALL, f"{plural}/{part}", f"*/{part}"} if part else {ALL, plural}
-    return not wanted.isdisjoint(resources)
-
-
-def matches_url(url: str, path: str) -> bool:
+def _matches_url(url: str, path: str) -> bool:
     return path == url or (url.endswith(ALL) and path.startswith(url.rstrip(ALL)))

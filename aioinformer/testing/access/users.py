@@ -65,27 +65,6 @@ class PolicyRule:
                     f"[{getattr(self, field)!r}], not a text"
                 )
 
-    def allows(self, attributes: RequestAttributes) -> bool:
-        """Return True if the rule allows a request."""
-        if attributes.resource is None or not _contains(self.verbs, attributes.verb):
-            return False
-        if self.namespaces is not None and attributes.namespace not in self.namespaces:
-            return False
-        if self.names and attributes.name not in self.names:
-            return False
-        return ALL in self.resources or any(
-            _names_target(each, attributes.resource, attributes.part) for each in self.resources
-        )
-
-
-def _contains(allowed: Collection[str], wanted: str) -> bool:
-    return ALL in allowed or wanted in allowed
-
-
-def _names_target(text: str, resource: Resource, part: str) -> bool:
-    name, _, wanted_part = text.partition("/")
-    return wanted_part == part and name.lower() in resource.names()
-
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
     return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")

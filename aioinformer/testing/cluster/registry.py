@@ -64,9 +64,9 @@ class WriteOptions:
     user_agent: str = ""
     dry_run: bool = False
     """True to do everything but store the result."""
-    check_creation: Callable[[], None] | None = None
+    check_creation: Callable[[], None] = lambda: None
     """Called before an update or an apply creates an object; raises if the user may not do so."""
-    check_change: Callable[[JsonObject | None, Mapping[str, Any]], None] | None = None
+    check_change: Callable[[JsonObject | None, Mapping[str, Any]], None] = lambda old, new: None
     """Called with the stored body, ``None`` for an absent object, and the sent one; raises if the
     user may not make this change."""
 
@@ -109,7 +109,7 @@ class Registry:
     ) -> StoredObject:
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            _check_change(options, None, body)
+            options.check_change(None, body)
             defaults = self._make_defaults()
             new = validation.build_created(collection.encoding, body, defaults, namespace=namespace)
             if options.part == "main" and self._has_status(collection):
@@ -170,7 +170,7 @@ class Registry:
 
         Unlike a creation, such a write may have a resourceVersion, which the server drops.
         """
-        _check_change(options, None, body)
+        options.check_change(None, body)
         metadata = {**body["metadata"]}
         validation.sent_version(metadata)
         metadata.pop("resourceVersion", None)
@@ -184,8 +184,7 @@ class Registry:
             new.pop("status", None)
         new = _prepare(collection, new)
         _check(collection, new)
-        if options.check_creation is not None:
-            options.check_creation()
+        options.check_creation()
         return new
 
     def patch(
@@ -337,7 +336,7 @@ class Registry:
         """
         status = self._has_status(collection)
         part = options.part if status else "whole"
-        _check_change(options, stored.body, body)
+        options.check_change(stored.body, body)
         body, old = _prepare(collection, body), stored.body
         new = validation.build_replacement(collection.encoding, stored, body, part, status=status)
         _check(collection, new)
@@ -393,11 +392,6 @@ class Registry:
             self.storage.store(collection, old, None)
             return StoredObject(collection.encoding, new, old.version)
         return self.storage.store(collection, old, new)
-
-
-def _check_change(options: WriteOptions, old: JsonObject | None, new: Mapping[str, Any]) -> None:
-    if options.check_change is not None:
-        options.check_change(old, new)
 
 
 def _prepare(collection: Collection, body: JsonObject) -> JsonObject:

@@ -148,6 +148,8 @@ class Fault:
         self.effect = effect
         self.hits = 0
         """Requests that the fault has concerned so far."""
+        self.has_spared = False
+        """True once a request was not one of the ``share``."""
         self.verb: RequestVerb = requests.get("verb", "any")
         if self.verb not in get_args(RequestVerb):
             raise ValueError(f"verb must be one of {get_args(RequestVerb)}, not {self.verb!r}")
@@ -212,8 +214,8 @@ class Fault:
 
     @property
     def unused(self) -> bool:
-        """True if the fault has concerned no request. Refused connections are not counted."""
-        return not self.hits and not isinstance(self.effect, Refuse)
+        """True if the fault could concern no request. Refused connections are not counted."""
+        return not (self.hits or self.has_spared or isinstance(self.effect, Refuse))
 
     @property
     def name(self) -> str:
@@ -464,7 +466,9 @@ class Faults:
         """Return True if ``fault`` concerns a request; each call decides its ``share`` anew."""
         if not fault.concerns(verb, resource, number):
             return False
-        return fault.share == 1 or self._random.random() < fault.share
+        chosen = fault.share == 1 or self._random.random() < fault.share
+        fault.has_spared |= not chosen
+        return chosen
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed`` after each switch. The returned function ends that."""

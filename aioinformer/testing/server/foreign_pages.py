@@ -10,53 +10,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from ipaddress import ip_address
 
+from aioinformer._client.auth.proxies import is_loopback
 from aioinformer.errors import ServerError
 from aioinformer.testing.wire import statuses
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([\w.-]+?)\.?)(?::\d*)?")
+_SHOWN = 100
+"""Characters of a ``Host`` or an ``Origin`` that an error shows."""
 
 
 def parse_accepted_hosts(given: Iterable[str]) -> frozenset[str]:
     """Return the names of hosts; raise ``ValueError`` for a text that names none."""
     if isinstance(given, str):
         raise TypeError(f"accept_hosts is a collection of names, such as [{given!r}], not a text")
-    named = {text: _read_host(text) for text in given}
-    for text, name in named.items():
-        if not name:
-            raise ValueError(
-                f"accept_hosts: {text!r} is no host; give a name or an address, such as "
-                "'api.test' or '[fd00::1]'"
-            )
-    return frozenset(named.values())
+    names = {_read_host(text): text for text in given}
+    if "" in names:
+        raise ValueError(
+            f"accept_hosts: {names['']!r} is no host; give a name or an address, such as "
+            "'api.test' or '[fd00::1]'"
+        )
+    return frozenset(names)
 
 
 def find_refusal(headers: Mapping[str, str], accepted: frozenset[str]) -> ServerError | None:
     """Return the error for a host or an origin that is neither accepted nor the loopback's."""
     host, origin = headers.get("Host"), headers.get("Origin")
     if host and not _is_accepted(host, accepted):
-        return statuses.refused_host(host)
+        return statuses.refused_sender(f"for the host {host[:_SHOWN]!r}")
     if origin is not None and not _is_accepted(origin.partition("://")[2], accepted):
-        return statuses.refused_origin(origin)
+        return statuses.refused_sender(f"of a web page of {origin[:_SHOWN]!r}")
     return None
 
 
-@lru_cache(maxsize=64)
 def _is_accepted(authority: str, accepted: frozenset[str]) -> bool:
     name = _read_host(authority)
-    return name in accepted or name == "localhost" or _is_loopback_address(name)
+    return name in accepted or (is_loopback(name) and not name.endswith("."))
 
 
 def _read_host(authority: str) -> str:
     """Return the host of ``host:port`` in lower case, without brackets; empty for other texts."""
     found = _AUTHORITY.fullmatch(authority.lower())
     return (found[1] or found[2]) if found else ""
-
-
-def _is_loopback_address(name: str) -> bool:
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False

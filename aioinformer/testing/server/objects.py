@@ -175,14 +175,12 @@ def _checked_options(cluster: Cluster, request: ObjectRequest) -> WriteOptions:
     options, user, path = request.write_options, request.user, request.path
     if user is None or user.unrestricted:
         return options
-    grants = path.resource.group == RBAC_GROUP
-    return replace(
-        options,
-        check_creation=partial(check_access, cluster, user, request_attributes("create", path)),
-        check_change=partial(check_grant, cluster, user, request_attributes("update", path))
-        if grants
-        else None,
-    )
+    creation = partial(check_access, cluster, user, request_attributes("create", path))
+    options = replace(options, check_creation=creation)
+    if path.resource.group != RBAC_GROUP:
+        return options
+    grant = partial(check_grant, cluster, user, request_attributes("update", path))
+    return replace(options, check_change=grant)
 
 
 def _check_name(path: ResourcePath, body: JsonObject) -> None:

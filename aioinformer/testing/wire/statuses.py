@@ -100,18 +100,13 @@ def forbidden(
     user: str = ANONYMOUS,
 ) -> ServerError:
     """Return the error of RBAC; ``part`` is the subresource, or empty."""
-    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-    shown = f' "{name}"' if name else ""
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     target = f"{resource.plural}/{part}" if part else resource.plural
-    message = (
-        f'{resource}{shown} is forbidden: User "{user}" cannot {verb} '
-        f'resource "{target}" in API group "{resource.group}"{where}'
-    )
-    return server_error(Status(403, "Forbidden", message, _details(resource, name)))
+    action = f'{verb} resource "{target}" in API group "{resource.group}" {where}'
+    return forbidden_because(resource, name, f'User "{user}" cannot {action}')
 
 
-def forbidden_grant(resource: Resource, name: str, reason: str) -> ServerError:
-    """Return the error for a role or a binding that gives more rights than its writer has."""
+def forbidden_because(resource: Resource, name: str, reason: str) -> ServerError:
     shown = f' "{name}"' if name else ""
     message = f"{resource}{shown} is forbidden: {reason}"
     return server_error(Status(403, "Forbidden", message, _details(resource, name)))
@@ -122,19 +117,7 @@ def forbidden_path(verb: str, path: str, user: str = ANONYMOUS) -> ServerError:
     return server_error(Status(403, "Forbidden", message))
 
 
-_SENDER_LIMIT = 100
-"""Characters of a ``Host`` or an ``Origin`` that an error shows."""
-
-
-def refused_host(host: str) -> ServerError:
-    return _refused_sender(f"for the host {host[:_SENDER_LIMIT]!r}")
-
-
-def refused_origin(origin: str) -> ServerError:
-    return _refused_sender(f"of a web page of {origin[:_SENDER_LIMIT]!r}")
-
-
-def _refused_sender(what: str) -> ServerError:
+def refused_sender(what: str) -> ServerError:
     message = (
         f"the embedded server answers no request {what}: accept its host with accept_hosts= of "
         "ApiServer, or --accept-hosts of aioinformer serve"

@@ -224,14 +224,24 @@ async def test_a_plugin_works_in_a_program_that_ignores_sigchld(tmp_path: Path) 
     )
 
 
-async def test_the_last_line_of_stderr_is_in_the_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("script", "fault"),
+    [
+        ("echo first >&2; echo run: aws sso login >&2; exit 3", "with code 3: run: aws sso login"),
+        (
+            f"echo 'login failed: the password is {CANARY}' >&2; exit 1",
+            "with code 1: login failed: the password is [credential]",
+        ),
+        ("kill -9 $$", f"by signal 9; {CHECK}"),
+    ],
+)
+async def test_the_error_for_a_failed_plugin_shows_its_end_and_its_last_line(
+    tmp_path: Path, script: str, fault: str
+) -> None:
     fake = FakePlugin(tmp_path)
-    fake.write_script("echo first >&2; echo run: aws sso login >&2; exit 3")
+    fake.write_script(script)
 
-    text = await failure(made(fake))
-
-    assert text.endswith("failed with code 3: run: aws sso login")
-    assert "first" not in text
+    assert await failure(made(fake)) == f"here: the exec plugin '{fake.path}' failed {fault}"
 
 
 @pytest.mark.parametrize(
@@ -359,10 +369,9 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
         ({"apiVersion": V1}, "names no command"),
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}, "v1alpha1"),
         ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "requires a terminal"),
-        ({"apiVersion": V1, "command": "x", "env": [{"value": CANARY}]}, "args or env"),
-        ({"apiVersion": V1, "command": "x", "env": [{"name": "", "value": CANARY}]}, "args or"),
-        ({"apiVersion": V1, "command": "x", "env": [CANARY]}, "args or env"),
-        ({"apiVersion": V1, "command": "x", "args": 5}, "args or env"),
+        ({"apiVersion": V1, "command": "x", "env": [{"value": CANARY}]}, "has no name"),
+        ({"apiVersion": V1, "command": "x", "env": [{"name": "", "value": CANARY}]}, "no name"),
+        ({"apiVersion": V1, "command": "x", "env": [None]}, "has no name"),
     ],
 )
 def test_the_error_for_an_invalid_exec_section_names_the_fault(

@@ -133,19 +133,16 @@ async def test_impersonated_groups_without_a_user_are_an_error(tmp_path: Path, k
 @pytest.mark.parametrize(
     "user",
     [
-        {"as": [CANARY]},
         {"as": f"{CANARY}\r\nX: y"},
-        {"as": "jane", "as-groups": CANARY},
-        {"as": "jane", "as-groups": [CANARY, 5]},
-        {"as": "jane", "as-user-extra": [CANARY]},
-        {"as": "jane", "as-user-extra": {"scopes": CANARY}},
+        {"as": "jane", "as-groups": [f"{CANARY}\nX: y"]},
+        {"as": "jane", "as-user-extra": {"scopes": [f"{CANARY}\x1b"]}},
     ],
-    ids=["a list", "two lines", "no list", "a number", "no mapping", "no list in it"],
+    ids=["a user", "a group", "an extra"],
 )
 def test_a_value_that_cannot_be_a_header_is_an_error_that_does_not_quote_it(
     user: dict[str, Any],
 ) -> None:
-    with pytest.raises(ConfigurationError, match="as-groups a list of strings") as caught:
+    with pytest.raises(ConfigurationError, match="which no header may contain") as caught:
         impersonation_headers(user)
 
     assert CANARY not in error_chain_text(caught.value)

@@ -245,6 +245,7 @@ LARGE_SECRETS: dict[str, dict[str, Any]] = {
             f"k{n}": base64.b64encode(VALUE.format(n).encode()).decode() for n in range(14_000)
         }
     },
+    "short values": {"stringData": {f"k{n}": f"{n:04}" for n in range(2000)}},
     "letters of no escape": {
         "stringData": {f"k{n}": "é中" * 4 + chr(n + 256) for n in range(20_000)}
     },

@@ -48,10 +48,6 @@ async def header(folder: Path, user: Mapping[str, Any]) -> str:
     ).authorization.header()
 
 
-async def test_a_token_is_a_bearer_token(tmp_path: Path) -> None:
-    assert await header(tmp_path, {"token": "abc"}) == "Bearer abc"
-
-
 async def test_a_token_file_is_read_from_beside_the_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc\n")
 
@@ -64,10 +60,6 @@ async def test_a_token_is_used_while_its_token_file_is_missing(tmp_path: Path) -
 
     (tmp_path / "token").write_text("def\n")
     assert await header(tmp_path, user) == "Bearer def"
-
-
-async def test_a_user_and_password_are_basic_authorization(tmp_path: Path) -> None:
-    assert await header(tmp_path, {"username": "me", "password": "pw"}) == "Basic bWU6cHc="
 
 
 @pytest.mark.parametrize("password", [{}, {"password": ""}], ids=["none", "empty"])

@@ -21,6 +21,7 @@ from tests.client.kubeconfig.kubectl_cases import (
     named,
     password,
     user,
+    with_users,
 )
 from tests.client.kubeconfigs import (
     CANARY,
@@ -38,10 +39,52 @@ QUOTE = "must be a text: put it in quotes"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ("", " is empty: it has no clusters, contexts or users; put the cluster's"),
+        (" \n", " is empty"),
+        ("# canary-7c21", " is empty"),
+        ("{}", " is empty"),
+        ("[1, 2]", " is not a YAML mapping, as a kubeconfig must be; is it the right file?"),
+        ("canary-7c21\0", " is not UTF-8 text, as a kubeconfig must be; is it the right file?"),
+        ("users: [{name: a}]", " has no current context; it has no contexts"),
+        ("users: [{user: {token: canary-7c21}}]", " is not a kubeconfig: users[0] has no name"),
+        ("clusters: canary-7c21", " is not a kubeconfig: clusters must be a list"),
+        ("contexts: {name: canary-7c21}", " is not a kubeconfig: contexts must be a list"),
+        ("users: [{name: a}, canary-7c21]", " is not a kubeconfig: users[1] must be a mapping"),
+        ("a: [\n}canary-7c21", " is not valid YAML: see line 2"),
+        ("a: [\nb: *canary-7c21", " is not valid YAML: line 2: an anchor is unknown"),
+        ("canary-7c21:\n" + "- " * 5000, " is not valid YAML: it is nested too deeply"),
+        (with_users("[{name: main, user: [canary-7c21]}]"), ": user 'main' must be a mapping"),
+        *(
+            (user(f"{key}: canary-7c21"), f": {key} of user 'main' must be a mapping")
+            for key in ("exec", "auth-provider")
+        ),
+        *(
+            (user(f"{key}: {{canary-7c21: 1}}"), f": {key} of user 'main' must be a text")
+            for key in ("client-certificate", "token")
+        ),
+        (user("exec: {command: [x]}"), ": exec.command of user 'main' must be a text"),
+        *(
+            (flag(f"true, {key}: 7210045"), f": {key} of cluster 'main' {QUOTE}")
+            for key in (
+                *("server", "tls-server-name", "proxy-url"),
+                *("certificate-authority", "certificate-authority-data"),
+            )
+        ),
         (password("7210045"), f": password of user 'main' {QUOTE}"),
         (user("token: 7210045"), f": token of user 'main' {QUOTE}"),
         (user("username: on", "password: x"), f": username of user 'main' {QUOTE}"),
         (user("exec: {args: [-v, 7210045]}"), f": exec.args[1] of user 'main' {QUOTE}"),
+        (user("exec: {args: 5}"), ": exec.args of user 'main' must be a list"),
+        (user("exec: {env: [canary-7c21]}"), ": exec.env[0] of user 'main' must be a mapping"),
+        (user("as: [canary-7c21]"), ": as of user 'main' must be a text"),
+        (
+            impersonating("as-user-extra: [canary-7c21]"),
+            ": as-user-extra of user 'main' must be a mapping",
+        ),
+        (
+            impersonating("as-user-extra: {scopes: canary-7c21}"),
+            ": as-user-extra.* of user 'main' must be a list",
+        ),
         (user("exec: {args: [a, ~]}"), f": exec.args[1] of user 'main' {QUOTE}"),
         (
             user("exec: {env: [{name: A, value: 7210045}]}"),
@@ -57,10 +100,6 @@ QUOTE = "must be a text: put it in quotes"
             ": as-groups of user 'main' must be a list",
         ),
         (user("token: [canary-7c21]"), ": token of user 'main' must be a text"),
-        (
-            flag("'true'"),
-            ": insecure-skip-tls-verify of cluster 'main' must be true or false, without quotes",
-        ),
         (
             TOKEN.replace("cluster: main, ", "cluster: 7210045, "),
             f": cluster of context 'main' {QUOTE}",
@@ -88,7 +127,7 @@ QUOTE = "must be a text: put it in quotes"
         (user("token: 'canary-7c21"), " is not valid YAML: see line 14"),
     ],
 )
-async def test_a_field_of_a_wrong_type_is_named_and_not_quoted(
+async def test_what_is_wrong_with_a_file_is_named_and_not_quoted(
     tmp_path: Path, content: str, message: str
 ) -> None:
     path = write_kubeconfig(tmp_path, content)
@@ -100,6 +139,17 @@ async def test_a_field_of_a_wrong_type_is_named_and_not_quoted(
     said = error_chain_text(caught.value)
     assert CANARY not in said
     assert "7210045" not in said
+
+
+@pytest.mark.parametrize("value", ["'true'", "'no'", "1"])
+async def test_a_certificate_check_is_not_switched_off_by_a_value_that_is_no_boolean(
+    tmp_path: Path, value: str
+) -> None:
+    path = write_kubeconfig(tmp_path, flag(value))
+
+    assert await load_error(Kubeconfig(path)) == (
+        f"{path}: insecure-skip-tls-verify of cluster 'main' must be true or false, without quotes"
+    )
 
 
 def test_the_frames_of_an_error_hold_no_content_of_a_file(tmp_path: Path) -> None:
@@ -220,12 +270,14 @@ async def test_a_device_or_no_file_is_no_kubeconfig(
     ],
 )
 async def test_the_error_outside_of_a_pod_says_what_the_file_lacks(
-    tmp_path: Path, content: str, message: str
+    tmp_path: Path, content: str, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     path = write_kubeconfig(tmp_path, content)
     source = Kubeconfig(environment={"KUBECONFIG": str(path)}, mount=tmp_path / "mount")
 
     assert (await load_error(source)).startswith(message.format(path=path))
+    assert caplog.messages == []
 
 
 async def test_a_file_or_context_that_the_program_names_is_not_replaced_by_the_service_account(

@@ -10,6 +10,7 @@ import trustme
 
 from aioinformer._client.kubeconfig.in_cluster import InClusterConfig, MountedAuthority
 from aioinformer.errors import ConfigurationError
+from tests.client.kubeconfigs import error_chain_text
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 TRIED = "nothing is at ~/.kube/config"
@@ -27,7 +28,7 @@ def mount(tmp_path: Path) -> Path:
 def error_of(mount: Path, environment: Mapping[str, str]) -> str:
     with pytest.raises(ConfigurationError) as caught:
         InClusterConfig(mount, environment).read_credentials(TRIED)
-    return str(caught.value)
+    return error_chain_text(caught.value)
 
 
 def test_the_endpoint_the_namespace_and_the_origin_are_those_of_the_pod(mount: Path) -> None:
@@ -35,12 +36,6 @@ def test_the_endpoint_the_namespace_and_the_origin_are_those_of_the_pod(mount: P
 
     assert str(found.server).rstrip("/") == "https://10.0.0.1"
     assert (found.namespace, found.origin) == ("web", str(mount))
-
-
-def test_an_address_of_ipv6_is_written_in_brackets(mount: Path) -> None:
-    found = InClusterConfig(mount, POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"})
-
-    assert str(found.read_credentials(TRIED).server).startswith("https://[fd00::1]")
 
 
 def test_the_namespace_of_the_downward_api_precedes_the_mounted_one(mount: Path) -> None:
@@ -98,17 +93,3 @@ def test_a_missing_authority_means_those_of_the_system_and_is_warned_of_once(
     assert first == second
     (message,) = caplog.messages
     assert message.startswith(f"{tmp_path / 'ca.crt'} does not exist: the server's certificate is")
-
-
-def test_an_authority_that_disappears_is_an_error_so_that_the_last_one_is_kept(
-    mount: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    authority = MountedAuthority(mount / "ca.crt")
-    missing = MountedAuthority(mount / "other").read_material()
-    assert authority.read_material() != missing
-    (mount / "ca.crt").unlink()
-    caplog.clear()
-
-    with pytest.raises(FileNotFoundError):
-        authority.read_material()
-    assert caplog.messages == []

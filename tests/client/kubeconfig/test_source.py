@@ -10,7 +10,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -153,19 +152,6 @@ async def test_the_default_namespace_is_that_of_the_chosen_context(tmp_path: Pat
     assert (await load_credentials(path, "bare")).namespace == ""
 
 
-async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -> None:
-    """As for kubectl."""
-    first = write_kubeconfig(
-        tmp_path, make_kubeconfig(name="a", cluster={"server": "http://a"}), "a"
-    )
-    second = write_kubeconfig(
-        tmp_path, make_kubeconfig(name="b", cluster={"server": "http://b"}), "b"
-    )
-    source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
-
-    assert str((await source.load()).server) == "http://a"
-
-
 async def test_the_first_file_that_has_a_user_wins_without_a_merge(tmp_path: Path) -> None:
     """As kubectl's rules have it: what a second file adds to the same user is not taken."""
     first = write_kubeconfig(tmp_path, make_kubeconfig(user={"username": "me"}), "a")
@@ -175,19 +161,6 @@ async def test_the_first_file_that_has_a_user_wins_without_a_merge(tmp_path: Pat
     source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
 
     assert await (await source.load()).authorization.header() == "Basic bWU6"  # me and no password
-
-
-async def test_a_cluster_may_be_in_one_file_and_its_user_in_another(tmp_path: Path) -> None:
-    content = make_kubeconfig()
-    users = {"users": make_kubeconfig(user={"token": "abc"})["users"]}
-    content["users"] = None
-    first, empty = write_kubeconfig(tmp_path, content, "a"), write_kubeconfig(tmp_path, "", "b")
-    second = write_kubeconfig(tmp_path, users, "c")
-    listed = os.pathsep.join(map(str, [empty, first, second]))
-
-    credentials = await Kubeconfig(environment={"KUBECONFIG": listed}).load()
-
-    assert await credentials.authorization.header() == "Bearer abc"
 
 
 async def test_without_a_current_context_one_must_be_chosen(tmp_path: Path) -> None:
@@ -230,97 +203,6 @@ async def test_a_context_without_a_user_is_anonymous(
 
 
 # -- what is wrong with a file -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "is empty: it has no clusters, contexts or users; put the cluster's"),
-        (" \n", "is empty"),
-        ("[1, 2]", "is not a YAML mapping, as a kubeconfig must be; is it the right file?"),
-        ("# canary-7c21", "is empty"),
-        ("canary-7c21\0", "is not UTF-8 text, as a kubeconfig must be; is it the right file?"),
-        ("users: [{user: {token: canary-7c21}}]", "is not a kubeconfig: users[0] has no name"),
-        ("clusters: canary-7c21", "is not a kubeconfig: clusters must be a list"),
-        ("contexts: {name: canary-7c21}", "is not a kubeconfig: contexts must be a list"),
-        ("users: [{name: a}, canary-7c21]", "is not a kubeconfig: users[1] must be a mapping"),
-        ("a: [\n}canary-7c21", "is not valid YAML: see line 2"),
-        ("a: [\nb: *canary-7c21", "is not valid YAML: line 2: an anchor is unknown"),
-        ("canary-7c21:\n" + "- " * 5000, "is not valid YAML: it is nested too deeply"),
-        ("{}", "is empty"),
-        ("{apiVersion: v1, kind: Config}", "is empty: it has no clusters, contexts or users"),
-        ("users: [{name: a}]", "has no current context; it has no contexts"),
-    ],
-    ids=[
-        "empty",
-        "blank",
-        "a list",
-        "a comment",
-        "binary",
-        "a user without name",
-        "a text of clusters",
-        "a mapping of contexts",
-        "a text in a list of users",
-        "no YAML",
-        "an unknown anchor",
-        "nested too deeply",
-        "nothing in it",
-        "no clusters",
-        "a user alone",
-    ],
-)
-async def test_a_file_that_is_no_kubeconfig_is_named_and_not_quoted(
-    tmp_path: Path, content: str, message: str
-) -> None:
-    path = write_kubeconfig(tmp_path, content)
-
-    with pytest.raises(ConfigurationError) as caught:
-        await Kubeconfig(path).load()
-
-    assert str(caught.value).startswith(f"{path} {message}")
-    assert CANARY not in error_chain_text(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("user", "part"), [([CANARY], "user 'main'"), ({"exec": [CANARY]}, "exec of user 'main'")]
-)
-async def test_a_part_of_a_user_that_is_a_list_is_named(
-    tmp_path: Path, user: Any, part: str
-) -> None:
-    content = make_kubeconfig()
-    content["users"][0]["user"] = user
-    path = write_kubeconfig(tmp_path, content)
-
-    assert await load_error(Kubeconfig(path)) == f"{path}: {part} must be a mapping"
-
-
-@pytest.mark.parametrize("value", ["false", "no", 1])
-async def test_a_certificate_check_is_not_switched_off_by_a_value_that_is_no_boolean(
-    tmp_path: Path, value: object
-) -> None:
-    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"insecure-skip-tls-verify": value}))
-
-    assert await load_error(Kubeconfig(path)) == (
-        f"{path}: insecure-skip-tls-verify of cluster 'main' must be true or false, without quotes"
-    )
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "server",
-        "tls-server-name",
-        "proxy-url",
-        "certificate-authority",
-        "certificate-authority-data",
-    ],
-)
-async def test_a_value_of_a_cluster_that_is_no_text_is_named(tmp_path: Path, key: str) -> None:
-    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={key: 5}))
-
-    said = await load_error(Kubeconfig(path))
-
-    assert said == f"{path}: {key} of cluster 'main' must be a text: put it in quotes"
 
 
 async def test_the_second_of_two_files_is_named_if_it_has_the_wrong_form(tmp_path: Path) -> None:
@@ -396,23 +278,6 @@ async def test_a_pod_uses_its_service_account(tmp_path: Path, certificates: Cert
     assert credentials.tls is not None
 
 
-async def test_a_pods_namespace_is_its_own(tmp_path: Path, certificates: Certificates) -> None:
-    source = mounted(tmp_path, certificates)
-    (tmp_path / "namespace").write_text("shop")
-
-    assert (await source.load()).namespace == "shop"
-
-
-async def test_the_namespace_of_the_environment_precedes_that_of_the_service_account(
-    tmp_path: Path, certificates: Certificates
-) -> None:
-    source = mounted(tmp_path, certificates)
-    (tmp_path / "namespace").write_text("shop")
-    environment = {**source.environment, "POD_NAMESPACE": "till"}
-
-    assert (await replace(source, environment=environment).load()).namespace == "till"
-
-
 async def test_a_pod_without_the_clusters_certificate_trusts_the_authorities_of_the_system(
     tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -446,27 +311,6 @@ async def test_a_pod_has_the_proxy_of_its_environment(
     assert str(proxy.url) == "http://proxy.example:3128"
     environment["NO_PROXY"] = "fd00::/8"
     assert (await replace(source, environment=environment).load()).proxy is None
-
-
-async def test_the_error_for_a_mount_without_a_token_names_the_missing_file(
-    tmp_path: Path, certificates: Certificates
-) -> None:
-    source = mounted(tmp_path, certificates)
-    (tmp_path / "token").unlink()
-
-    assert "): Service token file does not exist; " in await load_error(source)
-
-
-async def test_the_error_for_a_token_that_is_no_text_does_not_show_it(
-    tmp_path: Path, certificates: Certificates
-) -> None:
-    """A UnicodeDecodeError shows all the bytes in its repr."""
-    source = mounted(tmp_path, certificates)
-    (tmp_path / "token").write_bytes(CANARY.encode() + b"\xff")
-
-    with pytest.raises(ConfigurationError, match="the token is not text") as caught:
-        await source.load()
-    assert CANARY not in error_chain_text(caught.value)
 
 
 async def test_no_repr_of_the_service_account_shows_a_secret(

@@ -87,28 +87,6 @@ async def test_the_error_for_an_expired_id_token_states_that_it_is_not_renewed(
     assert "its id-token expired at 2023-11-14 22:13:20 UTC and is not renewed here" in text
 
 
-@pytest.mark.parametrize(
-    "user",
-    [
-        [CANARY],
-        {"exec": CANARY},
-        {"exec": {"command": [CANARY]}},
-        {"auth-provider": CANARY},
-        {"client-certificate": {CANARY: 1}},
-        {"token": {CANARY: 1}},
-    ],
-    ids=["a list", "exec", "command", "provider", "certificate", "token"],
-)
-async def test_an_invalid_user_is_a_configuration_error(tmp_path: Path, user: Any) -> None:
-    content = make_kubeconfig(cluster={"server": "https://10.0.0.1"})
-    content["users"][0]["user"] = user
-
-    with pytest.raises(ConfigurationError, match="user 'main'") as caught:
-        await load_credentials(write_kubeconfig(tmp_path, content))
-
-    assert CANARY not in error_chain_text(caught.value)
-
-
 async def test_a_removed_kubeconfig_is_named(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": CANARY}))
     credentials = await load_credentials(path)
@@ -137,13 +115,6 @@ async def test_the_error_for_an_oidc_provider_without_a_token_names_the_id_token
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"auth-provider": {"name": "oidc"}}))
 
     assert (await load_error(Kubeconfig(path))).endswith("its oidc auth-provider has no id-token")
-
-
-async def test_a_token_file_takes_precedence_over_a_token(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("file")
-    path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": "word", "tokenFile": "token"}))
-
-    assert await (await load_credentials(path)).authorization.header() == "Bearer file"
 
 
 async def test_a_token_takes_precedence_over_a_plugin(tmp_path: Path) -> None:

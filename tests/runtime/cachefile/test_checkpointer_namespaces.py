@@ -388,6 +388,7 @@ async def test_a_namespace_that_leaves_while_the_file_is_opened_does_not_mix_two
         await until(lambda: all(each.synced for each in second.pods.health.scopes))
         await until(lambda: [pod.name for pod in second.pods.lister.list()] == ["in-a"])
         await until(lambda: view.is_right(cluster, ["a"]))
+        await asyncio.sleep(20 * INTERVAL)  # so that the new state of the namespace is written
     async with running(cluster, path, namespaces=["a", "b"], setup=view.add) as third:
         assert [pod.name for pod in third.pods.lister.list()] == ["in-a"]
         assert "watchlist" not in third.requests.verbs

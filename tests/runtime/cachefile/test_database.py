@@ -193,6 +193,25 @@ def test_a_file_that_another_user_may_have_planted_is_refused(
     assert describe(tmp_path / "target") == before, "the target of a link is not touched"
 
 
+def test_a_volume_that_lets_a_group_read_all_files_keeps_the_cache_of_a_killed_program(
+    tmp_path: Path,
+) -> None:
+    database = open_database(tmp_path / "cache.db")
+    write(database, "1", {(a := pod("a", rv="1")).key: a})
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    for name in ("cache.db", "cache.db-wal"):
+        shutil.copyfile(tmp_path / name, mounted / name)
+        (mounted / name).chmod(0o660)  # as kubelet does with an fsGroup
+    database.close()
+
+    restored = open_database(mounted / "cache.db")
+
+    assert read(restored)[0] == "1"
+    assert {each.stat().st_mode & 0o777 for each in mounted.iterdir()} == {0o600}
+    restored.close()
+
+
 def test_no_name_that_sqlite_opens_is_free_for_another_user_s_file_while_sqlite_opens_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,16 @@ CASES: Mapping[str, tuple[Request, Answer]] = {
         Request(objects=may_write(), body=role("new", rule("get", urls="/metrics /version"))),
         missing("clusterroles/new", '{NonResourceURLs:["/metrics"], Verbs:["get"]}'),
     ),
+    "verbs on a path in two rules": (
+        Request(
+            objects=may_write(),
+            body=role("new", rule("get", urls="/metrics"), rule("get list", urls="/metrics")),
+        ),
+        missing(
+            "clusterroles/new",
+            *(f'{{NonResourceURLs:["/metrics"], Verbs:["{verb}"]}}' for verb in ("get", "list")),
+        ),
+    ),
     "a role of a member of system:masters": (
         Request(groups=("system:masters",), body=role("new", rule("*", "*"))),
         YES,

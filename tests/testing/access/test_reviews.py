@@ -32,7 +32,9 @@ BASIC_USER = [
 async def ada() -> AsyncIterator[aiohttp.ClientSession]:
     """Return a session of a user who may list pods in ``web``."""
     async with ApiServer() as server:
-        rule = PolicyRule(verbs=["list"], resources=["po", "deploy/scale"], namespaces=["web"])
+        rule = PolicyRule(
+            verbs=["list"], resources=["po", "deploy/scale", "ev"], namespaces=["web"]
+        )
         server.access.add_user("ada", token="t", groups=["dev"], rules=[rule])
         headers = {"Authorization": "Bearer t"}
         async with aiohttp.ClientSession(server.url, headers=headers) as session:
@@ -89,6 +91,8 @@ async def test_a_user_can_request_their_own_name_and_rules(ada: aiohttp.ClientSe
     assert answer["status"]["resourceRules"] == [
         {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]},
         {"verbs": ["list"], "apiGroups": ["apps"], "resources": ["deployments/scale"]},
+        {"verbs": ["list"], "apiGroups": [""], "resources": ["events"]},
+        {"verbs": ["list"], "apiGroups": ["events.k8s.io"], "resources": ["events"]},
         *BASIC_USER,
     ]
     (documents,) = answer["status"]["nonResourceRules"]

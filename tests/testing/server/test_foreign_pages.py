@@ -35,7 +35,14 @@ async def send(
     [
         *("127.0.0.1", "127.0.0.1:8001", "127.9.9.9:1", "localhost", "localhost:8001"),
         *("LocalHost:8001", "localhost.", "localhost.:8001", "[::1]", "[::1]:8001"),
-        *("[0:0:0:0:0:0:0:1]:80", "API.test:8001", "api.test.", "10.9.8.7:80", "[FD00::1]:80"),
+        *(
+            "[0:0:0:0:0:0:0:1]:80",
+            "[::FFFF:7f00:1]:80",
+            "API.test:8001",
+            "api.test.",
+            "10.9.8.7:80",
+            "[FD00::1]:80",
+        ),
     ],
 )
 async def test_loopback_names_and_given_names_are_answered(host: str) -> None:
