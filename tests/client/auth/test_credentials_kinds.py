@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from aioinformer._client.auth import authenticator
 from aioinformer._client.http.request import Timeouts
 from aioinformer._client.http.transport import Transport
 from aioinformer._client.kubeconfig.source import Kubeconfig
@@ -134,8 +135,9 @@ SEEN_WITHOUT_A_RUN = [name for name in CREDENTIAL_KINDS if not name.startswith("
     "kind", [CREDENTIAL_KINDS[name] for name in SEEN_WITHOUT_A_RUN], ids=SEEN_WITHOUT_A_RUN
 )
 async def test_replaced_credentials_end_the_wait_after_a_rejection(
-    it: ConfiguredCredentials, kind: CredentialKind
+    it: ConfiguredCredentials, kind: CredentialKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(authenticator, "LOOK_INTERVAL", 0.05)
     async with guarded(it, kind) as (guard, transport):
         guard.accepted = set()
         assert type(await read_error(transport)) is Unauthorized
@@ -146,7 +148,7 @@ async def test_replaced_credentials_end_the_wait_after_a_rejection(
         guard.accepted = {second := kind(it, 1)}
         assert await asyncio.wait_for(asyncio.gather(*waits), 20.0) == [True, True]
         assert (await read(transport)).decode() == second
-        assert not await transport.wait_for_credentials(1.5)
+        assert not await transport.wait_for_credentials(0.2)
 
 
 @every_way
