@@ -318,11 +318,10 @@ class Lister(Generic[T]):
             )
         return state
 
-    def _find_bucket(self, name: str, value: str) -> IndexBucket:
-        given: object = value  # programs without a type checker pass a number by mistake
-        if not isinstance(given, str):
+    def _find_bucket(self, name: str, value: object) -> IndexBucket:
+        if not isinstance(value, str):  # a program without a type checker passes a number
             raise TypeError(
-                f"the values of the index {name!r} are text, not {type(given).__name__}: "
+                f"the values of the index {name!r} are text, not {type(value).__name__}: "
                 "look up the text that the index function returns, such as str(80)"
             )
         return self._find_index(name).buckets.get(value, {})

@@ -148,10 +148,14 @@ def labels_of(obj: KubeObject) -> Any:
     return obj.labels
 
 
+def numbers_of(_: KubeObject) -> Any:
+    return [80]
+
+
 @pytest.mark.parametrize(
     ("function", "shown"),
     [
-        (lambda _: [80], "list with int in it"),
+        (numbers_of, "list with int in it"),
         (labels_of, "FrozenMapping"),
         (field("spec.priority"), "int"),
         (field("spec.containers"), "FrozenSequence with FrozenMapping in it"),
