@@ -40,6 +40,8 @@ PLUGIN_TIMEOUT = 120.0
 RETRY_DELAY = 10.0
 """Seconds between a failed run and the next one: each of many informers would start a run."""
 
+TRY_AGAIN = f"; the plugin is run again in {RETRY_DELAY:g} s or later"
+
 RESOURCE_ERRNOS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 """The errors of a start that say nothing about the plugin."""
 
@@ -195,9 +197,10 @@ class ExecPlugin:
         text = f"can't be run: {error.strerror}"
         if error.errno in RESOURCE_ERRNOS:
             return (
-                f"{text}: this program or the machine has reached a limit (`ulimit -a`); the "
-                f"plugin is run again in {RETRY_DELAY:g} s or later"
+                f"{text}: this program or the machine has reached a limit (`ulimit -a`){TRY_AGAIN}"
             )
+        if isinstance(error, ProcessLookupError):  # asyncio since Python 3.12 waits by a pidfd
+            return f"ended before it could be waited for: this program ignores SIGCHLD{TRY_AGAIN}"
         if hint:
             return f"{text}. To install it: {hint}"
         if isinstance(error, PermissionError):

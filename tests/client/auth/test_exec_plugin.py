@@ -217,7 +217,8 @@ async def test_a_plugin_works_in_a_program_that_ignores_sigchld(tmp_path: Path) 
 
     assert await made(fake)() == TokenGrant("Bearer abc")
 
-    fake.write_script("echo no lease >&2; exit 1")
+    # asyncio can't wait for a program that ends as soon as it has begun.
+    fake.write_script("sleep 0.2; echo no lease >&2; exit 1")
     assert await failure(made(fake)) == (
         f"here: the exec plugin '{fake.path}' failed with an unknown code (this program ignores "
         "SIGCHLD): no lease"
