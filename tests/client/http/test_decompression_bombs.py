@@ -10,7 +10,7 @@ import tracemalloc
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import cache
 
 import pytest
 from aiohttp import web
@@ -31,7 +31,7 @@ HEAD = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},
 ITEM = b'{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"5"},"data":"'
 
 
-@lru_cache(maxsize=1)
+@cache  # of some hundred kB each
 def bomb(begin: bytes, filling: bytes, end: bytes) -> bytes:
     """Return the gzip form of a document with ``filling`` for almost all of ``HUGE`` bytes."""
     packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS | 16)

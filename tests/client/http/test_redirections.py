@@ -46,8 +46,17 @@ REQUESTS: dict[str, Callable[[Client], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("kind", REQUESTS)
+REPEATED = ("watch", "informer")
+"""Requests that are repeated after an error, which takes a second."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        *((kind, code) for kind in REQUESTS if kind not in REPEATED for code in CODES),
+        *((kind, 307) for kind in REPEATED),
+    ],
+)
 async def test_a_redirection_is_not_followed_and_its_error_names_the_host(
     kind: str, code: int
 ) -> None:

@@ -362,9 +362,9 @@ async def test_a_file_that_a_kubeconfig_names_is_read_with_a_timeout(
         path = write_kubeconfig(
             tmp_path, make_kubeconfig(cluster={"server": "https://10.0.0.1"}, user=user)
         )
-        message = await load_error(Kubeconfig(path, environment=NO_POD, timeout=2))
+        message = await load_error(Kubeconfig(path, environment=NO_POD, timeout=1))
 
-    assert message.startswith(f"{path}: context 'main': the files were not read in 2 s")
+    assert message.startswith(f"{path}: context 'main': the files were not read in 1 s")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")

@@ -268,8 +268,10 @@ def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(tmp_path:
     database = open_database(path)
     code = (
         "import sys; from pathlib import Path\n"
-        "from tests.runtime.cachefile.test_database import *\n"
-        "try: open_database(Path(sys.argv[1]))\n"
+        "from aioinformer._core.cachefile.identity import ClusterIdentity\n"
+        "from aioinformer._runtime.cachefile.database import Database\n"
+        "from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem\n"
+        f"try: Database(Path(sys.argv[1]), {CLUSTER!r})\n"
         "except CacheFileProblem as problem: print(problem)\n"
         "else: print('open')"
     )
