@@ -168,7 +168,7 @@ class ExplicitServer:
     trusted. ``environment`` may name a proxy.
 
     Raises:
-        TypeError: the token is no text.
+        TypeError: the token is not text.
         ValueError: the token contains a space or a control character.
     """
 

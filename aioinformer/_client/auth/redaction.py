@@ -36,7 +36,7 @@ PUBLIC_HEADERS = frozenset(
         *("impersonate-user", "impersonate-group", "impersonate-uid"),
     }
 )
-"""Headers whose values are no secrets. The extra values of a user may be."""
+"""Headers whose values are not secret. The extra values of a user may be."""
 
 SCHEME_HEADERS = frozenset({"authorization", "proxy-authorization"})
 """Headers whose first word is not secret, such as ``Bearer``."""

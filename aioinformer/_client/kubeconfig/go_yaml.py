@@ -200,7 +200,7 @@ def _merge(into: dict[str, object], value: object, event: Any) -> None:
 
 def _key(value: object, event: Any) -> str:
     if value is None or isinstance(value, dict | list):
-        raise _fault("a key is no text", event)
+        raise _fault("a key is not text", event)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -244,7 +244,7 @@ class Lister(Generic[T]):
         Raises:
             NotSynced: the initial list is not complete yet.
             UsageError: no index has that name.
-            TypeError: ``value`` is no text, as every index value is.
+            TypeError: ``value`` is not text; every index value is.
         """
         return self._convert_all([*self._find_bucket(index, value).values()])
 

@@ -263,7 +263,7 @@ class ControllerRun:
 
     async def _supervise(self) -> None:
         """Register the triggers, start the workers, and raise when a trigger ends."""
-        leave_call()  # the controller is no part of the handler's call that starts it
+        leave_call()  # the controller is not a part of the handler's call that starts it
         self._waiting = asyncio.current_task()
         try:
             if not self._workers.halted:

@@ -93,7 +93,7 @@ class Outage:
     __slots__ = ("_log", "_since", "_warned")
 
     def __init__(self, log: logging.Logger) -> None:
-        """Log to ``log`` at level INFO."""
+        """Log to ``log``: the warnings of ``warn``, and the ends at level INFO."""
         self._log = log
         self._since: float | None = None
         self._warned = ""

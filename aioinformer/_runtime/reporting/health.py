@@ -59,10 +59,10 @@ class ScopeHealth:
 
     def __str__(self) -> str:
         parts = [f"namespace {self.namespace}: {self.state} for {self.since:.1f} s"]
-        if self.error is not None:
-            parts.append(f"last error: {error_text(self.error)}")
         if self.retry_in is not None:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
+        if self.error is not None:
+            parts.append(f"last error: {error_text(self.error)}")
         return ", ".join(parts)
 
 
@@ -171,12 +171,12 @@ class Health:
             parts.append(f"restored from a state that is {self.restored:.0f} s old")
         if self.cache_problem:
             parts.append(self.cache_problem)
+        if self.retry_in is not None and not self.scopes:
+            parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.scopes:
             parts.append(self._scopes_text())
         elif self.error is not None:
             parts.append(f"last error: {error_text(self.error)}")
-        if self.retry_in is not None and not self.scopes:
-            parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.watches_cut_after is not None:
             parts.append(cut_watches_text(self.watches_cut_after))
         if self.rewinds:

@@ -121,7 +121,7 @@ class ShardGroup:
         Raises:
             ValueError: a number is out of range, the times don't fit together, or a name can't be
                 part of the name of a Lease.
-            TypeError: ``on_error`` is no plain function.
+            TypeError: ``on_error`` is not a plain function.
         """
         _check_layout(shards, by)
         if not namespace:

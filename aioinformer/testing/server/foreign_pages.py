@@ -3,7 +3,7 @@
 A browser on the same machine sends requests of any page to a loopback port. It names the host of
 the URL in ``Host``: a page whose own name resolves to this machine (DNS rebinding) sends that name.
 It names the site of the page in ``Origin`` with each request that may write. Other clients send no
-``Origin``, and a client without ``Host`` is no browser.
+``Origin``, and a client without ``Host`` is not a browser.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def parse_accepted_hosts(given: Iterable[str]) -> frozenset[str]:
     names = {_read_host(text): text for text in given}
     if "" in names:
         raise ValueError(
-            f"accept_hosts: {names['']!r} is no host; give a name or an address, such as "
+            f"accept_hosts: {names['']!r} is not a host; give a name or an address, such as "
             "'api.test' or '[fd00::1]'"
         )
     return frozenset(names)

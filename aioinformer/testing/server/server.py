@@ -156,7 +156,7 @@ class ApiServer:
                 test advances the time.
 
         Raises:
-            ValueError: a text of ``accept_hosts`` is no name and no address.
+            ValueError: a text of ``accept_hosts`` is neither a name nor an address.
         """
         self.cluster = cluster if cluster is not None else Cluster(clock=_now)
         self.faults = faults if faults is not None else Faults()

@@ -275,7 +275,7 @@ async def test_an_accepted_host_that_is_none_is_named(tmp_path: Path) -> None:
         code, out, complaints = await run.wait()
     assert (code, out) == (2, "")
     assert complaints == (
-        "aioinformer: --accept-hosts: '*' is no host; give a name or an address, such as "
+        "aioinformer: --accept-hosts: '*' is not a host; give a name or an address, such as "
         "'api.test' or '[fd00::1]'\n"
     )
 

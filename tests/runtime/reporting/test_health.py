@@ -101,7 +101,7 @@ def test_the_text_of_a_healthy_informer_is_its_state() -> None:
 def test_the_text_of_a_failing_informer_has_its_error_and_the_next_attempt() -> None:
     sick = replace(SOUND, state="waiting", error=ConnectionFailed("refused"), retry_in=1.26)
 
-    assert str(sick) == "waiting for 12.3 s, last error: refused, next attempt in 1.3 s"
+    assert str(sick) == "waiting for 12.3 s, next attempt in 1.3 s, last error: refused"
 
 
 def scope_health(namespace: str) -> ScopeHealth:

@@ -142,7 +142,7 @@ def test_accepted_hosts_that_name_no_host_are_errors(
     server: type[ApiServer] | type[ApiServerThread],
 ) -> None:
     for text in ("", "*", "http://api.test", "*.test", "a b", "[::1", "a:b"):
-        with pytest.raises(ValueError, match=r"accept_hosts: .* is no host; give a name"):
+        with pytest.raises(ValueError, match=r"accept_hosts: .* is not a host; give a name"):
             server(accept_hosts=[text])
     with pytest.raises(TypeError, match=r"collection of names, such as \['api.test'\], not a text"):
         server(accept_hosts="api.test")
