@@ -20,6 +20,7 @@ from aioinformer._core.cachefile import block_index
 from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._runtime.cachefile import database as database_module
 from aioinformer._runtime.cachefile.database import PAGE_BYTES, Database
 from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite
 from tests.core.builders import PODS, pod
@@ -263,15 +264,19 @@ def test_a_file_from_a_time_without_the_cluster_s_uid_is_bound_to_the_uid_once_t
     again.close()
 
 
-def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(tmp_path: Path) -> None:
+def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "LOCK_SECONDS", 0.1)
     path = tmp_path / "cache.db"
     database = open_database(path)
     code = (
         "import sys; from pathlib import Path\n"
         "from aioinformer._core.cachefile.identity import ClusterIdentity\n"
-        "from aioinformer._runtime.cachefile.database import Database\n"
+        "from aioinformer._runtime.cachefile import database\n"
+        "database.LOCK_SECONDS = 0.1\n"
         "from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem\n"
-        f"try: Database(Path(sys.argv[1]), {CLUSTER!r})\n"
+        f"try: database.Database(Path(sys.argv[1]), {CLUSTER!r})\n"
         "except CacheFileProblem as problem: print(problem)\n"
         "else: print('open')"
     )
