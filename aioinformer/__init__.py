@@ -13,11 +13,17 @@ The packages, from the top down; an import points downward only:
     testing            an embedded Kubernetes API server, fault injection, simulation
     adapters           other libraries' clients and models, ASGI, Prometheus, OpenTelemetry
     api ... tracing    public names that few programs need, one page for each topic
-    _operator          controllers as a whole program: signals, probes, exit codes
+    operator           controllers as a whole program: signals, probes, exit codes
+    controllers        work queue, workers, finalizers, own writes
+    sharding           parts of a resource, and groups of replicas that share them
+    leaderelection, eventrecorder, cachefile, namespaces, verification
     _client            HTTP: credentials, discovery, requests
-    _runtime           asyncio: reflector, pump, handlers, streams, factory, controllers
-    _core              pure state: decoding, list/watch state machine, cache, mailboxes, work queues
+    _runtime           asyncio: reflector, pump, handlers, streams, factory
+    _core              pure state: decoding, list/watch state machine, cache, mailboxes
     errors             every exception
+
+Each package between ``operator`` and ``_client`` is one feature. ``_core`` and ``_runtime`` are the
+heart.
 
 The examples of this reference are tested. In an example, ``client`` is an open ``Client``,
 ``informers`` a running ``SharedInformerFactory`` in the namespace ``web``, ``pods`` and
@@ -39,7 +45,7 @@ _MODULES = {
     # informers
     "_runtime.informer.factory": "ALL_NAMESPACES SharedInformerFactory",
     "_runtime.informer.informer": "SharedInformer",
-    "_runtime.cachefile.cache_file": "CacheFile",
+    "cachefile.cache_file": "CacheFile",
     "_runtime.delivery.registration": "Registration",
     "_runtime.delivery.streams": "EventStream merge",
     "_runtime.delivery.handlers": "Handler",
@@ -58,19 +64,19 @@ _MODULES = {
         "annotations_changed changed generation_changed labelled labels_changed where"
     ),
     "_core.selectors.projections": "field fields",
-    "_core.selectors.scopes": "Scope",
-    "_core.selectors.selectors": "FieldSelector LabelSelector",
-    "_core.sharding.shard": "Shard",
+    "namespaces.state.scopes": "Scope",
+    "_core.selectors.parsed_selectors": "FieldSelector LabelSelector",
+    "sharding.state.shard": "Shard",
     # controllers
-    "_operator.operator": "Operator",
-    "_runtime.controllers.controller": "Controller",
-    "_runtime.controllers.work_queue": "WorkQueue",
-    "_runtime.controllers.reconcile_context": "ReconcileContext",
-    "_core.controllers.reconcile": "Result",
-    "_core.controllers.owner_references": "is_controlled_by owner_reference set_owner",
-    "_runtime.leaderelection.elector": "LeaderElector",
-    "_runtime.shardgroup.group": "ShardGroup",
-    "_runtime.writing.event_recorder": "EventRecorder",
+    "operator.operator": "Operator",
+    "controllers.controller": "Controller",
+    "controllers.work_queue": "WorkQueue",
+    "controllers.reconcile_context": "ReconcileContext",
+    "controllers.state.reconcile": "Result",
+    "controllers.state.owner_references": "is_controlled_by owner_reference set_owner",
+    "leaderelection.elector": "LeaderElector",
+    "sharding.group": "ShardGroup",
+    "eventrecorder.event_recorder": "EventRecorder",
     "_runtime.writing.resource_writer": "ResourceWriter",
     "_runtime.writing.retry": "retry_on_conflict",
 }
@@ -86,23 +92,25 @@ _PAGES = {
         " crd_established deleted exists job_complete negate rollout_complete set_condition"
     ),
     "controllers": (
-        "ControllerBuilder ControllerHealth EventStatistics FailingKey FastSlow"
-        " ItemExponential MaxOf OperatorHealth Patch Priority Propagation QueueStatistics"
-        " RateLimiter Reason Reconcile TokenBucket WriterSource default_limiter"
+        "ControllerHealth FailingKey FastSlow ItemExponential MaxOf Patch Priority Propagation"
+        " QueueStatistics RateLimiter Reason Reconcile TokenBucket WriterSource default_limiter"
     ),
+    "eventrecorder": "EventStatistics",
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
         "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue IndexFunction Indexer"
         " InformerOptions ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync"
-        " ScopeHealth Shape Source Transform Verification WatchRequest"
+        " ScopeHealth Shape Source Transform WatchRequest"
     ),
     "metrics": "Levels Metrics",
+    "operator": "ControllerBuilder OperatorHealth",
     "selectors": (
         "ChangePredicate CombinedPredicate EventSource Field Fields LabelIndex MergedStream"
         " ObjectPredicate Predicate Sourced"
     ),
     "sharding": "GroupClient GroupHealth GroupSubscription ShardAssignment ShardSubscription",
     "tracing": "InformerTrace Span Tracing",
+    "verification": "Verification",
 }
 """The names that a page documents, by page. This package exports the names as well."""
 

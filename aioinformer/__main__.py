@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aioinformer._cli.arguments import help_text, parse_arguments
+from aioinformer._cli.command_line import help_text, parse_arguments
 from aioinformer._cli.options import (
     ClusterOptions,
     CommandOptions,
@@ -27,8 +27,8 @@ from aioinformer._cli.options import (
 )
 
 if TYPE_CHECKING:
+    from aioinformer._cli.terminal.command_process import Command
     from aioinformer._cli.terminal.output import Colour
-    from aioinformer._cli.terminal.process import Command
 
 __all__ = ["main"]
 
@@ -64,7 +64,7 @@ def _run(options: CommandOptions) -> int:
         from aioinformer._cli.completion import run_completion
 
         return run_completion(options)
-    from aioinformer._cli.terminal import process
+    from aioinformer._cli.terminal import command_process as process
 
     colour: Colour = options.colour if isinstance(options, ClusterOptions) else "auto"
     return process.run_command(_import_command(options), verbose=options.verbose, colour=colour)

@@ -32,7 +32,7 @@ Example::
 
 from aioinformer._client.api.read_options import ListKeywords, LogKeywords, WatchKeywords
 from aioinformer._client.api.resource_api import ResourceApi
-from aioinformer._client.api.subresources import Scale
+from aioinformer._client.api.subresource_answers import Scale
 from aioinformer._client.discovery.documents import ServedResource
 from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer._runtime.reading.object_list import ObjectList

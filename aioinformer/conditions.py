@@ -34,7 +34,7 @@ Example::
     assert entries[0]["status"] == "Unknown"
 """
 
-from aioinformer._core.selectors.conditions import (
+from aioinformer._core.selectors.object_conditions import (
     Condition,
     ConditionLike,
     PresentCondition,
@@ -49,7 +49,7 @@ from aioinformer._core.selectors.conditions import (
     rollout_complete,
 )
 from aioinformer._core.writing.status_conditions import ConditionStatus
-from aioinformer._runtime.writing.status_conditions import set_condition
+from aioinformer._runtime.writing.set_condition import set_condition
 
 __all__ = [
     "Condition",

@@ -52,7 +52,7 @@ Example::
 Example::
 
     from aioinformer.lowlevel import (
-        CacheMemory, InformerOptions, ScopeHealth, Shape, Transform, Verification,
+        CacheMemory, InformerOptions, ScopeHealth, Shape, Transform,
     )
 
     def without_status(obj: dict) -> dict:
@@ -67,8 +67,6 @@ Example::
     assert "status" not in slim.lister.get("web/web-0")
     running.cancel()
 
-    result: Verification = await pods.verify(timeout=30)
-    assert result, result.differences
     memory: CacheMemory = pods.memory()
     assert memory.json_bytes == sum(len(pod.raw) for pod in pods.lister)
 
@@ -82,9 +80,8 @@ from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.store import IndexFunction
-from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape, Transform
-from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer._runtime.informer.options import InformerOptions
@@ -114,6 +111,5 @@ __all__ = [
     "Shape",
     "Source",
     "Transform",
-    "Verification",
     "WatchRequest",
 ]

@@ -20,11 +20,14 @@ PAGES = (
     "api",
     "conditions",
     "controllers",
+    "eventrecorder",
     "leaderelection",
     "lowlevel",
     "metrics",
+    "operator",
     "selectors",
     "sharding",
+    "verification",
 )
 ADAPTERS = (
     "asgi",

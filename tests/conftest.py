@@ -18,6 +18,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ import pytest_asyncio
 from hypothesis import settings
 
 from tests.cpu_time import StallMeter, cpu_wait_seconds
+from tests.runtime.loop_clock import LoopClock
 
 TESTS = Path(__file__).parent
 
@@ -260,3 +262,22 @@ def _measure_only(loop: asyncio.BaseEventLoop) -> None:
 
 def _do_nothing(*_arguments: object) -> None:
     pass
+
+
+@pytest.fixture
+async def loop_clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
+    """Return the clock of the running loop, which nothing but the test advances."""
+    clock = LoopClock()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", clock)
+    return clock
+
+
+@pytest.fixture
+def zone_before_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the local time be five hours before UTC."""
+    monkeypatch.setenv("TZ", "PLACE-5")
+    time.tzset()
+    assert time.timezone == -5 * 3600
+    yield
+    monkeypatch.undo()
+    time.tzset()

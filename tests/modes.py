@@ -32,7 +32,7 @@ TESTS = (
     "tests/runtime/informer/test_informer_thread_reads.py",
     "tests/runtime/informer/test_pump.py",
     "tests/runtime/delivery",
-    "tests/runtime/controllers/test_lifecycle.py",
+    "tests/controllers/test_lifecycle.py",
     "tests/client/http/test_transport.py",
 )
 """Tests of the guarantees, threads that read while the cache changes, delivery, sockets."""

@@ -17,12 +17,15 @@ PAGES = [
     "api",
     "conditions",
     "controllers",
+    "eventrecorder",
     "leaderelection",
     "lowlevel",
     "metrics",
+    "operator",
     "selectors",
     "sharding",
     "tracing",
+    "verification",
 ]
 STUB = Path(aioinformer.__file__).with_suffix(".pyi")
 

@@ -26,7 +26,7 @@ from aioinformer import (
     merge,
     where,
 )
-from aioinformer._cli.arguments import parse_arguments
+from aioinformer._cli.command_line import parse_arguments
 from aioinformer._cli.options import DEFAULT_PORT, DemoCommandOptions
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound

@@ -31,14 +31,14 @@ from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, Timeouts, read_all
 from aioinformer._client.http.transport import ResponseStream, Transport
 from aioinformer._client.http.user_agent import ProgramNames
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer._core.arguments import suggest_keywords
-from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer._runtime.tasks.event_loop import own_loop
+from aioinformer.cachefile.state.identity import ClusterIdentity
 from aioinformer.errors import (
     ConfigurationError,
     FetchError,

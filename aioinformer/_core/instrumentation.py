@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.listwatch.reflector_requests import Verb
 
 
 class Levels(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aioinformer._core.instrumentation import Metrics, ReadLevels, ReadQueue
-from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.listwatch.reflector_requests import Verb
 from aioinformer.adapters._totals import Totals
 
 

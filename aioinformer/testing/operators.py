@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from aioinformer._operator.operator import Operator
+from aioinformer.operator.operator import Operator
 
 __all__ = ["running_operator"]
 

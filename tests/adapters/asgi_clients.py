@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeAlias
 
-from aioinformer.adapters.asgi.responses import Message, Receive, Scope, Send
+from aioinformer.adapters.asgi.asgi_messages import Message, Receive, Scope, Send
 from tests.promises.conftest import wait_until
 
 __all__ = ["Application", "AsgiClient", "SseMessage", "connected", "make_scope", "request"]

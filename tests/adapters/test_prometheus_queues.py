@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from aioinformer import WorkQueue
-from aioinformer._core.controllers.queue_items import Priority
 from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.controllers.state.queue_items import Priority
 
 
 @pytest.fixture

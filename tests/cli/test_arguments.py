@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._cli.arguments import help_text, parse_arguments
+from aioinformer._cli.command_line import help_text, parse_arguments
 from aioinformer._cli.options import (
     CompletionCommandOptions,
     DemoCommandOptions,

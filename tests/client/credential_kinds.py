@@ -15,7 +15,7 @@ from typing import Any
 import trustme
 from yarl import URL
 
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from tests.client.conftest import Certificates
 from tests.client.fake_exec_plugin import V1, V1BETA1, FakePlugin
 from tests.client.kubeconfigs import encode_base64, make_kubeconfig, write_kubeconfig

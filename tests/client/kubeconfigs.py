@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import ConfigurationError
 
 CANARY = "canary-7c21"

@@ -10,9 +10,9 @@ from aiohttp import web
 
 from aioinformer._client.client import Client
 from aioinformer._client.http.request import Timeouts
-from aioinformer._client.kubeconfig.source import Kubeconfig
-from aioinformer._core.listwatch.requests import ListRequest
-from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
+from aioinformer._core.listwatch.reflector_requests import ListRequest
+from aioinformer._core.selectors.parsed_selectors import LabelSelector
 from aioinformer.errors import (
     ConfigurationError,
     Forbidden,

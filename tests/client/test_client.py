@@ -21,7 +21,7 @@ from aiohttp import web
 from aioinformer._client.client import Client
 from aioinformer._client.http.request import Timeouts
 from aioinformer._core.listwatch.rate_limit import Limits
-from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer.errors import (
     ConfigurationError,

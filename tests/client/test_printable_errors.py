@@ -13,7 +13,7 @@ from aiohttp import web
 from aioinformer import Client
 from aioinformer._client.auth.exec_plugin import ExecPlugin, parse_exec_section
 from aioinformer._client.discovery.discovery import Discovery
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import FetchError, InformerError
 from tests.client.discovery_servers import DocumentServer
 from tests.client.fake_exec_plugin import V1, FakePlugin

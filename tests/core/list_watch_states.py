@@ -8,7 +8,11 @@ from msgspec.structs import replace
 
 from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.requests import AnyRequest, DiscoveryRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import (
+    AnyRequest,
+    DiscoveryRequest,
+    WatchRequest,
+)
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import Phase, ScheduledRequest
 

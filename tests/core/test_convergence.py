@@ -28,7 +28,7 @@ from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.requests import ListRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, QueueEntry, Replaced

@@ -10,7 +10,7 @@ from aioinformer._core.instrumentation import (
     Metrics,
     QueueStatistics,
 )
-from aioinformer._core.listwatch.requests import (
+from aioinformer._core.listwatch.reflector_requests import (
     AnyRequest,
     DiscoveryRequest,
     ListRequest,

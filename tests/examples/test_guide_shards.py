@@ -15,7 +15,7 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from aioinformer._core.sharding.ranges import HashRanges, shard_of
+from aioinformer.sharding.state.ranges import HashRanges, shard_of
 from aioinformer.testing import Cluster, ClusterSource
 from tests.markdown_pages import MarkdownPage
 from tests.runtime.scripted_source import wait_until

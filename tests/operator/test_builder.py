@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from aioinformer import KubeObject, ObjectKey, ShardGroup, SharedInformerFactory
-from aioinformer._operator.builder import ControllerBuilder
 from aioinformer.errors import NotRunning, UnknownResource, UsageError
+from aioinformer.operator.builder import ControllerBuilder
 from aioinformer.testing import ClusterSource
+from tests.controllers.reconcilers import BARS, FOOS, make_cluster, run_simulated
 from tests.operator.operators import succeed
-from tests.runtime.controllers.reconcilers import BARS, FOOS, make_cluster, run_simulated
 
 FOO_NAME = "foos.samples.example.com"
 

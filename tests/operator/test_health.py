@@ -6,7 +6,7 @@ from typing import Any
 
 from aioinformer import OperatorHealth
 from aioinformer._core.instrumentation import QueueStatistics
-from aioinformer._runtime.controllers.health import ControllerHealth
+from aioinformer.controllers.health import ControllerHealth
 from aioinformer.errors import LeadershipLost
 
 

@@ -27,8 +27,7 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import ClusterSource, Faults
-from tests.operator.operators import running, succeed
-from tests.runtime.controllers.reconcilers import (
+from tests.controllers.reconcilers import (
     BARS,
     FOOS,
     RecordingReconciler,
@@ -40,6 +39,7 @@ from tests.runtime.controllers.reconcilers import (
     update_foo,
     wait_until,
 )
+from tests.operator.operators import running, succeed
 
 LEASE = "default/foo-operator"
 

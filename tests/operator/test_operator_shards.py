@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from aioinformer import KubeObject, Operator, Resource, ShardGroup
-from aioinformer._core.sharding.ranges import ShardKey, shard_of
 from aioinformer.errors import UsageError
+from aioinformer.sharding.state.ranges import ShardKey, shard_of
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.operator.operators import running, succeed
-from tests.runtime.controllers.reconcilers import (
+from tests.controllers.reconcilers import (
     BARS,
     FOOS,
     RecordingReconciler,
@@ -23,6 +22,7 @@ from tests.runtime.controllers.reconcilers import (
     update_foo,
     wait_until,
 )
+from tests.operator.operators import running, succeed
 
 LEASE = "default/foo-operator"
 SHARDS = 16

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer._operator.options import OperatorOptions, default_identity
 from aioinformer.errors import UsageError
+from aioinformer.operator.options import OperatorOptions, default_identity
 
 
 def options(**given: Any) -> OperatorOptions:

@@ -14,8 +14,8 @@ from aioinformer import Client, Operator, Problem, Resource, ShardGroup
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import Forbidden
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
+from tests.controllers.reconcilers import FOOS
 from tests.operator.operators import running, succeed
-from tests.runtime.controllers.reconcilers import FOOS
 
 
 async def get(operator: Operator, path: str) -> tuple[int, Any]:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from aioinformer import Operator
-from aioinformer._operator.process import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from aioinformer.errors import UsageError
+from aioinformer.operator.process import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
 from tests.operator.operators import succeed
 from tests.processes import send_signal, start_process

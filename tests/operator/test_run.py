@@ -13,8 +13,7 @@ import pytest
 from aioinformer import ItemExponential, ObjectKey, Operator, ReconcileContext, Resource, ShardGroup
 from aioinformer.errors import ConnectionFailed, Forbidden, ShutdownIncomplete, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.operator.operators import running, succeed
-from tests.runtime.controllers.reconcilers import (
+from tests.controllers.reconcilers import (
     BARS,
     FOOS,
     RecordingReconciler,
@@ -23,6 +22,7 @@ from tests.runtime.controllers.reconcilers import (
     run_simulated,
     wait_until,
 )
+from tests.operator.operators import running, succeed
 
 LEASE = "default/foo-operator"
 FOO_NAME = "foos.samples.example.com"

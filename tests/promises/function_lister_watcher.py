@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from aioinformer import ListerWatcher, ListRequest, Resource, SharedInformer, WatchRequest
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
-from aioinformer._core.listwatch.requests import Request
+from aioinformer._core.listwatch.reflector_requests import Request
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer.errors import FetchError
 from aioinformer.testing.simulation import run

@@ -22,7 +22,7 @@ from aioinformer.errors import Status, server_error
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.server.source import ClusterListerWatcher
 from aioinformer.testing.simulation import run
-from aioinformer.testing.wire import discovery as documents
+from aioinformer.testing.wire import discovery_documents as documents
 from tests.client.discovery_servers import INGRESS_404, PLAIN_404, STATUS_404
 from tests.runtime.informers import running_in_background
 

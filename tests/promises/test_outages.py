@@ -17,7 +17,7 @@ import pytest
 
 from aioinformer import KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
-from aioinformer._core.listwatch.requests import Request, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import Request, WatchRequest
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,

@@ -17,7 +17,7 @@ import pytest
 from msgspec import structs
 
 from aioinformer import ListRequest, Resource, SharedInformer
-from aioinformer._core.listwatch.requests import Request, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import Request, WatchRequest
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,

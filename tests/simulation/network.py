@@ -28,7 +28,7 @@ from typing import Literal
 from msgspec import structs
 
 from aioinformer._core.listwatch.outcomes import Outcome, classify
-from aioinformer._core.listwatch.requests import (
+from aioinformer._core.listwatch.reflector_requests import (
     AnyRequest,
     DiscoveryRequest,
     ListRequest,

@@ -26,13 +26,13 @@ from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, Ob
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer._core.selectors.predicates import labelled
-from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health, ScopeHealth
 from aioinformer._runtime.reporting.problem import Problem
-from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
+from aioinformer.namespaces.scoped_source import FollowedNamespaces, ScopedSource
+from aioinformer.namespaces.state.scopes import Scope
 from tests.simulation.network import Network, RecordingSource, connection_of
 from tests.simulation.plan import (
     DROPPED,

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.listwatch.reflector_requests import Verb
 from aioinformer._core.listwatch.transitions import Phase
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from tests.simulation.plan import Fault, InformerSpec, ListenerSpec, Plan

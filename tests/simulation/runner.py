@@ -15,8 +15,8 @@ from typing import TypeAlias
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
 from aioinformer.testing.simulation.loop import Stuck, run
-from aioinformer.testing.simulation.runner import recorded_logs
 from aioinformer.testing.simulation.shrink import BUDGET, shrink
+from aioinformer.testing.simulation.simulation import recorded_logs
 from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import Plan

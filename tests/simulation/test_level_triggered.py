@@ -28,7 +28,7 @@ from aioinformer import (
 from aioinformer.errors import ServerError
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation import FaultKind, Simulation, run, simulate
-from tests.runtime.controllers.reconcilers import (
+from tests.controllers.reconcilers import (
     BARS,
     FOOS,
     add_resources,

@@ -7,7 +7,7 @@ import pytest
 from aioinformer import Operator
 from aioinformer.errors import NotRunning, UnknownResource
 from aioinformer.testing import ClusterSource, running_operator
-from tests.runtime.controllers.reconcilers import (
+from tests.controllers.reconcilers import (
     FOOS,
     RecordingReconciler,
     make_cluster,

@@ -20,7 +20,7 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from aioinformer._cli.demo.comparison import CacheComparison, compare_cache
+from aioinformer._cli.demo.cache_comparison import CacheComparison, compare_cache
 from aioinformer._cli.demo.counters import EventCounter, EventRate, RecentEvents
 from aioinformer._cli.demo.dashboard import (
     ASCII,
@@ -29,9 +29,9 @@ from aioinformer._cli.demo.dashboard import (
     draw_dashboard,
     format_line,
 )
-from aioinformer._cli.demo.faults import DemoFaults
+from aioinformer._cli.demo.interruptions import DemoFaults
 from aioinformer._cli.options import DemoCommandOptions
-from aioinformer._cli.terminal.process import Terminal
+from aioinformer._cli.terminal.command_process import Terminal
 from aioinformer._cli.terminal.screen import Screen
 from aioinformer.testing import ApiServer, Cluster
 from aioinformer.testing.workload.workload import PodWorkload

@@ -18,7 +18,7 @@ import msgspec
 
 from aioinformer import Client, Metrics, Resource, SharedInformerFactory, WatchRequest
 from aioinformer._client.http.request import JSON, ApiRequest, read_all
-from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.listwatch.reflector_requests import Verb
 from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeout, UsageError
 
 VERSION_PATH = "/version"

@@ -24,7 +24,7 @@ from aioinformer._cli.health.checks import (
     check_server,
 )
 from aioinformer._cli.options import HealthCommandOptions
-from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
+from aioinformer._cli.terminal.command_process import EXIT_FAILED, Terminal
 from aioinformer._cli.terminal.style import (
     Line,
     Style,

@@ -20,7 +20,7 @@ from secrets import randbits, token_urlsafe
 from typing import Any
 
 from aioinformer._cli.options import ServeCommandOptions
-from aioinformer._cli.terminal.process import Terminal
+from aioinformer._cli.terminal.command_process import Terminal
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Cluster, Features

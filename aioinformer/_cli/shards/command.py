@@ -12,11 +12,11 @@ import msgspec
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import ShardsCommandOptions
 from aioinformer._cli.shards.report import GroupReport, MemberReport, read_group
-from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
+from aioinformer._cli.terminal.command_process import EXIT_FAILED, Terminal
 from aioinformer._cli.terminal.style import Line, StyledText, align_columns, printable, render
-from aioinformer._core.leaderelection.lease import GROUP_LABEL
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import RequestTimedOut
+from aioinformer.leaderelection.state.lease import GROUP_LABEL
 
 LABEL_WIDTH = 11
 """The width of the names of facts, in columns."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aioinformer._core.shardgroup.records import GroupAssignment, GroupLayout, MemberRecord
-from aioinformer._core.shardgroup.rendezvous import shard_owners
-from aioinformer._core.shardgroup.shard_sets import format_shards
-from aioinformer._core.sharding.shard import MAX_SHARDS
+from aioinformer.sharding.state.records import GroupAssignment, GroupLayout, MemberRecord
+from aioinformer.sharding.state.rendezvous import shard_owners
+from aioinformer.sharding.state.shard import MAX_SHARDS
+from aioinformer.sharding.state.shard_sets import format_shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

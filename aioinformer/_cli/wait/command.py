@@ -12,7 +12,7 @@ from aioinformer import Client, FieldSelector, Health, Resource, SharedInformerF
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WaitCommandOptions
 from aioinformer._cli.outages import show_outages
-from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
+from aioinformer._cli.terminal.command_process import EXIT_FAILED, Terminal
 from aioinformer._cli.terminal.style import printable
 from aioinformer._cli.wait.goals import parse_goal
 from aioinformer.errors import CacheWaitTimeout, RequestTimedOut

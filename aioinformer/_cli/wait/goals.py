@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from aioinformer import KubeObject, Resource
-from aioinformer._core.selectors.conditions import condition_status
+from aioinformer._core.selectors.object_conditions import condition_status
 from aioinformer.conditions import (
     Condition,
     any_of,

@@ -27,7 +27,7 @@ from aioinformer import (
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WatchCommandOptions
 from aioinformer._cli.outages import REFRESH_INTERVAL, describe_retry, format_wait, show_outages
-from aioinformer._cli.terminal.process import EXIT_USAGE, Terminal
+from aioinformer._cli.terminal.command_process import EXIT_USAGE, Terminal
 from aioinformer._cli.watch.first_objects import FirstObjects
 from aioinformer._cli.watch.formats import OutputFormat, create_format
 from aioinformer._cli.watch.kube_events import RelatedEvents

@@ -24,9 +24,9 @@ from aioinformer._cli.watch.server_tables import (
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher, RequestSender
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.transport import ResponseStream
-from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE
+from aioinformer._core.listwatch.reflector_requests import ANY, NEWEST, PAGE_SIZE
+from aioinformer.cachefile.state.identity import ClusterIdentity
 from aioinformer.errors import ProtocolError
 
 FIRST_BYTES = 1024 * 1024

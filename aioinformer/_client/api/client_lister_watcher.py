@@ -14,10 +14,14 @@ from typing import Protocol
 from aioinformer._client.api.request_scheduler import ReflectorLane
 from aioinformer._client.http.request import JSON, ApiRequest
 from aioinformer._client.http.transport import ResponseStream
-from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.codec.metadata_form import METADATA_ACCEPT, METADATA_LIST_ACCEPT
-from aioinformer._core.listwatch.requests import DiscoveryRequest, ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import (
+    DiscoveryRequest,
+    ListRequest,
+    WatchRequest,
+)
 from aioinformer._core.objects.resources import Resource
+from aioinformer.cachefile.state.identity import ClusterIdentity
 
 
 class RequestSender(Protocol):

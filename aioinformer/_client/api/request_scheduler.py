@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aioinformer._core.listwatch.rate_limit import Limits, ServerLimiter, is_server_trouble
-from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer.errors import FetchError, ServerError
 
 log = logging.getLogger("aioinformer.traffic")

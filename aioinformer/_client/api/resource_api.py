@@ -14,10 +14,10 @@ from typing import Any, Protocol, TypeVar, get_type_hints, overload
 from typing_extensions import Unpack
 
 from aioinformer._client.api.read_options import ListKeywords, LogKeywords, WatchKeywords
-from aioinformer._client.api.subresources import Scale, decode_scale, split_lines
+from aioinformer._client.api.subresource_answers import Scale, decode_scale, split_lines
 from aioinformer._core.arguments import suggest_keyword, suggest_keywords
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, field_selector, label_selector
-from aioinformer._core.listwatch.requests import NEWEST, PAGE_SIZE, ListRequest
+from aioinformer._core.listwatch.reflector_requests import NEWEST, PAGE_SIZE, ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource

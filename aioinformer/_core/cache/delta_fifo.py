@@ -29,7 +29,7 @@ from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, Obje
 from aioinformer._core.objects.stored import size_of
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.ranges import HashRanges
+    from aioinformer.sharding.state.ranges import HashRanges
 
 HIGH_MARK = 10_000
 """Entries at which the socket is no longer read: applying them takes about 50 ms."""

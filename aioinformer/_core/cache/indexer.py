@@ -38,7 +38,6 @@ from aioinformer._core.objects.deltas import (
     RepairGuard,
     Replaced,
 )
-from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     DIFFERENT,
     SAME_VERSION,
@@ -51,12 +50,13 @@ from aioinformer._core.objects.kube_object import (
     Updated,
     compare_identity,
 )
+from aioinformer._core.objects.object_key import is_older
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.objects.view import ObjectView
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.ranges import HashRanges
+    from aioinformer.sharding.state.ranges import HashRanges
 
 
 class Rejection(NamedTuple):

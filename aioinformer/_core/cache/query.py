@@ -23,11 +23,11 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView, name_of
 from aioinformer._core.selectors.label_parser import LabelMapping
+from aioinformer._core.selectors.parsed_selectors import FieldSelector, LabelSelector
 from aioinformer._core.selectors.paths import parse_path
 from aioinformer._core.selectors.projections import Field, Fields, fields
 from aioinformer._core.selectors.projections import field as make_field
 from aioinformer._core.selectors.requirements import LabelRequirement
-from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import ObjectDecodeError
 
 T = TypeVar("T", default=KubeObject)

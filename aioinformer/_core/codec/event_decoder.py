@@ -40,15 +40,15 @@ from aioinformer._core.codec.type_check import (
 )
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
-from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested, iter_containers, truncate_depth
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_object
+from aioinformer._core.objects.object_key import VersionText
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError, UnexpectedObject, server_error
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.shard_filter import ShardFilter
+    from aioinformer.sharding.state.shard_filter import ShardFilter
 
 
 class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):

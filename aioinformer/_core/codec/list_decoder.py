@@ -32,15 +32,15 @@ from aioinformer._core.codec.object_decoder import (
 from aioinformer._core.codec.status_decoder import quote_kind
 from aioinformer._core.codec.type_check import find_other_namespace, find_other_type
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
-from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import VersionText
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError, UnexpectedObject
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.shard_filter import ShardFilter
+    from aioinformer.sharding.state.shard_filter import ShardFilter
 
 ITEM_CAP = 64 * 1024 * 1024
 """The longest item in bytes, as ``LINE_CAP``. An item that never ends must not fill the memory. The
@@ -240,7 +240,7 @@ class ListDecoder:
         """
         if self._shard is None or not envelope.shard_selector:
             return
-        from aioinformer._core.sharding.ranges import HashRanges  # for informers of shards
+        from aioinformer.sharding.state.ranges import HashRanges  # for informers of shards
 
         applied = HashRanges.parse(envelope.shard_selector)
         if applied is not None and applied != self._shard.requested:

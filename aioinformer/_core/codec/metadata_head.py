@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS
-from aioinformer._core.objects.identity import VersionText
+from aioinformer._core.objects.object_key import VersionText
 
 METADATA = b'"metadata":'
 MANAGED_FIELDS = b',"managedFields":[{'

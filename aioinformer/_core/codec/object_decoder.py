@@ -17,7 +17,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS
-from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import (
     KubeObject,
@@ -26,6 +25,7 @@ from aioinformer._core.objects.kube_object import (
     make_struct,
 )
 from aioinformer._core.objects.object_body import IdentityText
+from aioinformer._core.objects.object_key import VersionText
 from aioinformer._core.objects.resources import Resource
 
 _MANAGED_FIELDS = b'"managedFields"'

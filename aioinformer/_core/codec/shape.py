@@ -27,8 +27,8 @@ from typing_extensions import TypeVar
 from aioinformer._core.callables import is_async
 from aioinformer._core.codec.metadata_form import keep_metadata
 from aioinformer._core.codec.object_decoder import decode_envelope
-from aioinformer._core.objects.identity import ObjectKey
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer._core.objects.view import (
     ObjectView,

@@ -24,7 +24,7 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import FetchError, UnexpectedObject
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.shard_filter import ShardFilter
+    from aioinformer.sharding.state.shard_filter import ShardFilter
 
 SLICE_BYTES = 16384
 """Bytes to decode between two reads of the clock where a program's code runs for each object: five

@@ -9,7 +9,7 @@ bookmark confirms the state by ending the first, short watch as usual.
 from __future__ import annotations
 
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.objects.identity import is_numeric, is_older
+from aioinformer._core.objects.object_key import is_numeric, is_older
 
 CONFIRMING_WATCH_SECONDS = 4
 """Seconds of the watches before the confirmation. A server sends a bookmark, which confirms the

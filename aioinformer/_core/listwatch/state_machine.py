@@ -14,7 +14,7 @@ from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS, C
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, classify_watchlist
 from aioinformer._core.listwatch.polling import POLL_INTERVAL, REFUSALS, Polling
-from aioinformer._core.listwatch.requests import (
+from aioinformer._core.listwatch.reflector_requests import (
     ANY,
     NEWEST,
     PAGE_SIZE,
@@ -41,7 +41,7 @@ from aioinformer._core.listwatch.transitions import (
     TransitionTable,
     Wait,
 )
-from aioinformer._core.objects.identity import is_older
+from aioinformer._core.objects.object_key import is_older
 from aioinformer.errors import ConnectionLost, FetchError, ProtocolError, RequestTimedOut
 
 WATCH_SECONDS = (300, 600)

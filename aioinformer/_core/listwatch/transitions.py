@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.requests import AnyRequest
+from aioinformer._core.listwatch.reflector_requests import AnyRequest
 
 
 class Phase(Enum):

@@ -10,7 +10,7 @@ from msgspec import Struct, field, structs
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.ranges import HashRanges
+    from aioinformer.sharding.state.ranges import HashRanges
 
 DeltaKind: TypeAlias = Literal["Added", "Updated", "Deleted"]
 """The server's name of the change. Listeners get an add or an update depending on what the cache

@@ -20,7 +20,6 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
-from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.json_depth import upper_levels
 from aioinformer._core.objects.object_body import (
     NO_PLACE,
@@ -31,6 +30,7 @@ from aioinformer._core.objects.object_body import (
     decoded_bodies,
     find_place,
 )
+from aioinformer._core.objects.object_key import ObjectKey as ObjectKey
 from aioinformer._core.objects.readonly import (
     READ_ONLY_HINT,
     FrozenMapping,

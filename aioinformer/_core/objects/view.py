@@ -18,7 +18,6 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects.decode_errors import HIDDEN_TEXT, is_secret
-from aioinformer._core.objects.identity import ObjectKey
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -27,6 +26,7 @@ from aioinformer._core.objects.kube_object import (
     Updated,
     held_state,
 )
+from aioinformer._core.objects.object_key import ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import ModelMismatch, ObjectDecodeError, TransformFailed, UsageError
 

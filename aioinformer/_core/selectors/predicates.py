@@ -21,8 +21,8 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.readonly import is_same_decoded, is_same_json
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.label_parser import LabelMapping
+from aioinformer._core.selectors.parsed_selectors import LabelSelector
 from aioinformer._core.selectors.projections import field, fields
-from aioinformer._core.selectors.selectors import LabelSelector
 from aioinformer.errors import ObjectDecodeError
 
 _ONLY_AND = (

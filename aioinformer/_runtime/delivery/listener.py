@@ -29,8 +29,8 @@ from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import ListenerOverflow, NotRunning
 
 if TYPE_CHECKING:  # for programs that read the numbers, and for types
-    from aioinformer._runtime.delivery.durable_position import DurablePosition
     from aioinformer._runtime.delivery.statistics import Statistics
+    from aioinformer.cachefile.durable_position import DurablePosition
 
 
 class BackpressureGate:

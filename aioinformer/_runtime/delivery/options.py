@@ -17,7 +17,7 @@ from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:  # for listeners with a filter, or with a position in a cache file
     from aioinformer._core.selectors.event_filter import Filter
-    from aioinformer._runtime.delivery.durable_position import DurableSince
+    from aioinformer.cachefile.durable_position import DurableSince
 
 
 def _is_name(value: object) -> bool:

@@ -136,7 +136,7 @@ class CacheReader(Generic[T]):
         return "; ".join(filter(None, (again, self._explain_content(predicate, found))))
 
     def _explain_content(self, predicate: object, obj: KubeObject) -> str:
-        from aioinformer._core.selectors.conditions import Condition  # for its users alone
+        from aioinformer._core.selectors.object_conditions import Condition  # for its users alone
 
         return predicate.explain(obj) if isinstance(predicate, Condition) else ""
 
@@ -176,7 +176,9 @@ class CacheReader(Generic[T]):
         if isinstance(predicate, NeedsJson):
             if self._view is not None:
                 self._view.adapter_for(predicate, f"{role}:")
-            from aioinformer._core.selectors.conditions import Condition  # for its users alone
+            from aioinformer._core.selectors.object_conditions import (
+                Condition,  # for its users alone
+            )
 
             # Only a condition has a result for an object that doesn't exist.
             if isinstance(predicate, Condition):

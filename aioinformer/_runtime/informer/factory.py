@@ -28,11 +28,11 @@ from aioinformer._runtime.informer.options import (
     chosen_options,
 )
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source, check_source
-from aioinformer._runtime.reflector.shard_source import is_whole
-from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
+from aioinformer.namespaces.scoped_source import ScopedSource
+from aioinformer.sharding.shard_source import is_whole
 
 if TYPE_CHECKING:  # programs that only read need no requests of writes
     from aioinformer._runtime.writing.resource_writer import WriterSource
@@ -371,7 +371,7 @@ class SharedInformerFactory:
         # All Namespace objects are read, also if the informers read a shard of their resources.
         whole: dict[str, Any] = {}
         if self._options.shard is not None:
-            from aioinformer._core.sharding.shard import Shard  # for informers of shards
+            from aioinformer.sharding.state.shard import Shard  # for informers of shards
 
             whole["shard"] = Shard(0, 1)
         return self._get_or_create(namespaces, {}, whole)

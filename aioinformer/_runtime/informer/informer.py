@@ -30,20 +30,20 @@ from aioinformer._runtime.informer.cache_reader import ObjectTest, start_scan
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pipeline import DepartureGuard, InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.scopes.scoped_source import ScopedSource
+from aioinformer.namespaces.scoped_source import ScopedSource
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
     from aioinformer._core.cache.query import FieldChoice, LabelChoice
-    from aioinformer._core.cache.verification import Verification
-    from aioinformer._core.selectors.conditions import PresentCondition
     from aioinformer._core.selectors.event_filter import Filter
+    from aioinformer._core.selectors.object_conditions import PresentCondition
     from aioinformer._core.selectors.predicates import ObjectPredicate
-    from aioinformer._core.selectors.scopes import Scope
-    from aioinformer._runtime.delivery.durable_position import DurableSince
     from aioinformer._runtime.delivery.streams import EventStream
     from aioinformer._runtime.reporting.health import Health
     from aioinformer._runtime.writing.resource_writer import WriterSource
+    from aioinformer.cachefile.durable_position import DurableSince
+    from aioinformer.namespaces.state.scopes import Scope
+    from aioinformer.verification.state.verification import Verification
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R", bound=Awaitable[None] | None)

@@ -13,15 +13,15 @@ from msgspec import Struct
 
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.objects.resources import Resource, resolve_built_in, versioned_name
-from aioinformer._runtime.reflector.shard_source import group_of
 from aioinformer.errors import UsageError
+from aioinformer.sharding.shard_source import group_of
 
 if TYPE_CHECKING:  # for informers of shards, of several namespaces or with selectors
     from aioinformer._core.selectors.label_parser import LabelMapping
-    from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
-    from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
-    from aioinformer._core.sharding.assignment import ShardAssignment
-    from aioinformer._core.sharding.shard import Shard
+    from aioinformer._core.selectors.parsed_selectors import FieldSelector, LabelSelector
+    from aioinformer.namespaces.state.scopes import Namespaces, NamespaceSelection
+    from aioinformer.sharding.state.assignment import ShardAssignment
+    from aioinformer.sharding.state.shard import Shard
 
 DEFAULT_SHAPE = Shape.of()
 
@@ -70,7 +70,7 @@ class InformerKey(Struct, frozen=True):
         if namespaces is not None:
             if not resolved.namespaced:
                 raise UsageError(f"{resolved} are in no namespace: namespaces= can't select them")
-            from aioinformer._core.selectors.scopes import NamespaceSelection  # rarely needed
+            from aioinformer.namespaces.state.scopes import NamespaceSelection  # rarely needed
 
             selection = NamespaceSelection.parse(namespaces, labels=labels, fields=fields)
             return cls(
@@ -119,7 +119,7 @@ class InformerKey(Struct, frozen=True):
 def _label_text(selector: LabelSelector | str | LabelMapping) -> str:
     if selector == "":
         return ""
-    from aioinformer._core.selectors.selectors import LabelSelector
+    from aioinformer._core.selectors.parsed_selectors import LabelSelector
 
     return str(LabelSelector.parse(selector))
 
@@ -127,6 +127,6 @@ def _label_text(selector: LabelSelector | str | LabelMapping) -> str:
 def _field_text(selector: FieldSelector | str | Mapping[str, str]) -> str:
     if selector == "":
         return ""
-    from aioinformer._core.selectors.selectors import FieldSelector
+    from aioinformer._core.selectors.parsed_selectors import FieldSelector
 
     return str(FieldSelector.parse(selector))

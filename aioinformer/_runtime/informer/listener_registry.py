@@ -42,8 +42,8 @@ from aioinformer.errors import NotRunning, UsageError
 if TYPE_CHECKING:  # for programs with a cache file, or with streams, and for types
     from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._core.selectors.event_filter import EventFilter, Filter
-    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.delivery.streams import EventSource, EventStream
+    from aioinformer.cachefile.checkpointer import Checkpointer
 
 T = TypeVar("T", default=KubeObject)
 
@@ -220,7 +220,7 @@ class ListenerRegistry(Generic[T]):
                 f"durable={name!r} needs a cache file: make the factory with "
                 'cache=CacheFile("pods.db")'
             )
-        from aioinformer._runtime.delivery.durable_position import DurablePosition
+        from aioinformer.cachefile.durable_position import DurablePosition
 
         self.checkpointer.add_durable(listener, DurablePosition(name, options.durable_since))
 

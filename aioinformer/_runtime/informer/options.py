@@ -20,10 +20,10 @@ from aioinformer.errors import FetchError
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.selectors.label_parser import LabelMapping
-    from aioinformer._core.selectors.scopes import Namespaces
-    from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
-    from aioinformer._runtime.cachefile.cache_file import CacheFile
+    from aioinformer._core.selectors.parsed_selectors import FieldSelector, LabelSelector
     from aioinformer._runtime.reporting.problem import OnError
+    from aioinformer.cachefile.cache_file import CacheFile
+    from aioinformer.namespaces.state.scopes import Namespaces
 
 ReportBlocking: TypeAlias = bool | Literal["stack"]
 
@@ -122,7 +122,7 @@ def _check_fail_fast(errors: object) -> None:
 def _check_cache(cache: object) -> None:
     if cache is None:
         return
-    from aioinformer._runtime.cachefile.cache_file import CacheFile  # for its users alone
+    from aioinformer.cachefile.cache_file import CacheFile  # for its users alone
 
     if not isinstance(cache, CacheFile):
         raise TypeError(f"cache is a CacheFile: write cache=CacheFile({cache!r})")

@@ -24,6 +24,13 @@ from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder
+from aioinformer._runtime.informer.reflectors import (
+    Reflectors,
+    RunReflector,
+    SingleReflector,
+    run_reflector,
+)
 from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import (
@@ -31,33 +38,26 @@ from aioinformer._runtime.reflector.lister_watcher import (
     NamesSelectors,
     served_namespace,
 )
-from aioinformer._runtime.reflector.shard_source import group_of
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
-from aioinformer._runtime.scopes.reflectors import (
-    Reflectors,
-    RunReflector,
-    SingleReflector,
-    run_reflector,
-)
-from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import InformerError, NotRunning, NotSynced, UsageError
+from aioinformer.namespaces.scoped_source import ScopedSource
+from aioinformer.sharding.shard_source import group_of
 
 # Parts for the users of an option alone: their modules are loaded by the first informer with the
 # option, so that other programs start sooner.
 if TYPE_CHECKING:  # for programs that use these features, and for types
-    from aioinformer._core.cache.partitions import PartitionedIndexer
     from aioinformer._core.cache.protocols import ObjectCache
-    from aioinformer._core.cache.verification import Verification
-    from aioinformer._core.selectors.scopes import Scope
-    from aioinformer._core.sharding.assignment import ShardAssignment
-    from aioinformer._core.sharding.shard import Shard
-    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
-    from aioinformer._runtime.scopes.group_shards import GroupShards
-    from aioinformer._runtime.scopes.scope_set import ScopeSet
+    from aioinformer.cachefile.checkpointer import Checkpointer
+    from aioinformer.namespaces.scope_set import ScopeSet
+    from aioinformer.namespaces.state.partitions import PartitionedIndexer
+    from aioinformer.namespaces.state.scopes import Scope
+    from aioinformer.sharding.group_shards import GroupShards
+    from aioinformer.sharding.state.assignment import ShardAssignment
+    from aioinformer.sharding.state.shard import Shard
+    from aioinformer.verification.state.verification import Verification
 
 log = logging.getLogger("aioinformer.informer")
 
@@ -105,7 +105,7 @@ class InformerPipeline(Generic[T]):
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = check_indexers(indexers)
         if isinstance(source, ScopedSource):
-            from aioinformer._core.cache.partitions import PartitionedIndexer
+            from aioinformer.namespaces.state.partitions import PartitionedIndexer
 
             self.indexer = partitioned = PartitionedIndexer(found, view=shape.view())
             make_reflectors = partial(self._make_scopes, source, partitioned)
@@ -151,8 +151,8 @@ class InformerPipeline(Generic[T]):
     def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
         if options.cache is None:
             return None
-        from aioinformer._core.cachefile.identity import scope_identity
-        from aioinformer._runtime.cachefile.checkpointer import Checkpointer
+        from aioinformer.cachefile.checkpointer import Checkpointer
+        from aioinformer.cachefile.state.identity import scope_identity
 
         source, family = self._source, ""
         selection = {
@@ -223,7 +223,7 @@ class InformerPipeline(Generic[T]):
     def _make_scopes(
         self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
     ) -> Reflectors:
-        from aioinformer._runtime.scopes.scope_set import ScopeSet
+        from aioinformer.namespaces.scope_set import ScopeSet
 
         def make_scopes(run: RunReflector) -> ScopeSet:
             self.scopes = ScopeSet(
@@ -244,7 +244,7 @@ class InformerPipeline(Generic[T]):
         group = group_of(self._shard)
         if group is None:
             return make_scopes(self._run_reflector)
-        from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
+        from aioinformer.sharding.group_reflectors import GroupReflectors
 
         open_shards = None if self.checkpointer is None else self.checkpointer.open_shards
         reflectors = GroupReflectors(self.name, group, make_scopes, open_shards)
@@ -313,7 +313,7 @@ class InformerPipeline(Generic[T]):
     def add_namespace(self, namespace: str, scope: Scope | None) -> None:
         """Read one more namespace, with the selectors of the informer without a ``scope``."""
         # Imported here, since only informers of several namespaces have scopes.
-        from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
+        from aioinformer.namespaces.state.scopes import Scope, check_namespace, check_scope
 
         scopes = self.changeable_scopes()
         chosen = check_scope(Scope() if scope is None else scope)
@@ -348,8 +348,8 @@ class InformerPipeline(Generic[T]):
 
     async def compare(self, *, contents: bool, repair: bool) -> Verification:
         """Compare the cache with the server, and record the number of differences."""
-        from aioinformer._core.cache.verification import Verification
-        from aioinformer._runtime.informer.verifier import verify
+        from aioinformer.verification.state.verification import Verification
+        from aioinformer.verification.verifier import verify
 
         results = [
             await verify(
@@ -458,7 +458,7 @@ def _departure(selectors: Iterable[tuple[str, str]]) -> str:
     for labels, fields in selectors:
         if labels:
             return f"the label selector {labels}"
-        from aioinformer._core.selectors.selectors import selects_for_good  # rarely needed
+        from aioinformer._core.selectors.parsed_selectors import selects_for_good  # rarely needed
 
         if fields and not selects_for_good(fields):
             return f"the field selector {fields}"

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
 from aioinformer._core.instrumentation import Levels
-from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_body import decoded_bodies
+from aioinformer._core.objects.object_key import is_numeric
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.reflectors import Reflectors
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.scopes.reflectors import Reflectors
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
     from aioinformer._core.cache.protocols import ObjectCache
-    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.reporting.health import Health
+    from aioinformer.cachefile.checkpointer import Checkpointer
 
 REPORTS = (
     ".delivery.statistics",

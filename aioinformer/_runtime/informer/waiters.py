@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from msgspec import Struct
 
-from aioinformer._core.objects.identity import has_reached, is_numeric, is_older
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.objects.object_key import has_reached, is_numeric, is_older
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import NotComparable, NotRunning, UsageError
 

@@ -21,7 +21,7 @@ from typing_extensions import TypeVar
 from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
 from aioinformer._core.codec.metadata_form import keep_metadata
 from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.requests import ListRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import conversion_error, name_of
 from aioinformer._runtime.reflector.list_reader import read_page

@@ -16,7 +16,7 @@ from msgspec import Struct
 from typing_extensions import TypeVar
 
 from aioinformer._core.codec.metadata_form import keep_metadata
-from aioinformer._core.listwatch.requests import NEWEST, ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import NEWEST, ListRequest, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, QueueEntry
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource

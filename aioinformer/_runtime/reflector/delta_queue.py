@@ -15,7 +15,7 @@ from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, QueueE
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.ranges import HashRanges
+    from aioinformer.sharding.state.ranges import HashRanges
 
 
 class EntryQueue(Protocol):

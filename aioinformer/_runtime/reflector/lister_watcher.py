@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
 if TYPE_CHECKING:  # for programs with a cache file alone
-    from aioinformer._core.cachefile.identity import ClusterIdentity
+    from aioinformer.cachefile.state.identity import ClusterIdentity
 
 
 class ListerWatcher(Protocol):

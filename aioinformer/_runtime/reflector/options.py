@@ -16,8 +16,8 @@ from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
 
 if TYPE_CHECKING:  # for informers of shards
-    from aioinformer._core.sharding.assignment import ShardAssignment
-    from aioinformer._core.sharding.shard import Shard
+    from aioinformer.sharding.state.assignment import ShardAssignment
+    from aioinformer.sharding.state.shard import Shard
 
 MIN_POLL_INTERVAL = 5.0
 """The least ``poll_interval`` in seconds. Each poll is a list of the whole state."""
@@ -144,8 +144,8 @@ def _check_watch_seconds(limits: object) -> None:
 def _check_shard(shard: object) -> None:
     if shard is None:
         return
-    from aioinformer._core.sharding.assignment import ShardAssignment  # for informers of shards
-    from aioinformer._core.sharding.shard import Shard
+    from aioinformer.sharding.state.assignment import ShardAssignment  # for informers of shards
+    from aioinformer.sharding.state.shard import Shard
 
     if isinstance(shard, type) or not isinstance(shard, Shard | ShardAssignment):
         raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {shard!r}")

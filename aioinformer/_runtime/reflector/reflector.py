@@ -23,7 +23,7 @@ from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.page_sequence import PageSequence
-from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import (
@@ -46,16 +46,16 @@ from aioinformer._runtime.reflector.lister_watcher import (
 )
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reflector.poll_wait import PollWait
-from aioinformer._runtime.reflector.shard_source import make_shard_filter, select_shard
 from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import FetchError, RequestTimedOut, ResourceMoved, ServerRewound
+from aioinformer.sharding.shard_source import make_shard_filter, select_shard
 
 if TYPE_CHECKING:  # for informers of shards, and for types
     from aioinformer._core.codec.list_decoder import ListEnvelope
-    from aioinformer._core.sharding.ranges import HashRanges
+    from aioinformer.sharding.state.ranges import HashRanges
 
 READ_SECONDS = 0.001
 """Seconds of decoding after which the pump gets its turn. Later, the objects of the first changes

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aioinformer._core.quantities import quantity
-from aioinformer._core.sharding.shard_filter import FilteredBy
 from aioinformer._runtime.reporting.error_texts import cut_watches_text, error_text
+from aioinformer.sharding.state.shard_filter import FilteredBy
 
 InformerState: TypeAlias = Literal[
     "new", "listing", "watching", "polling", "waiting", "absent", "stopped", "failed"

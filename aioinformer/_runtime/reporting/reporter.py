@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.requests import AnyRequest, Verb
+from aioinformer._core.listwatch.reflector_requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
 from aioinformer._runtime.reporting.error_hook import FailureLog, Outage, call_hook, check_hook
 from aioinformer._runtime.reporting.error_texts import cut_watches_text, describe_error

@@ -17,9 +17,7 @@ from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.handler_errors import as_exception
 from aioinformer._runtime.delivery.options import ListenerOptions
 from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer.adapters.asgi.client import STREAM_HEADERS, FeedClient
-from aioinformer.adapters.asgi.probes import Informers, check_informers
-from aioinformer.adapters.asgi.responses import (
+from aioinformer.adapters.asgi.asgi_messages import (
     JSON_HEADERS,
     Headers,
     Receive,
@@ -29,6 +27,8 @@ from aioinformer.adapters.asgi.responses import (
     send_response,
     wait_disconnected,
 )
+from aioinformer.adapters.asgi.feed_client import STREAM_HEADERS, FeedClient
+from aioinformer.adapters.asgi.probes import Informers, check_informers
 from aioinformer.adapters.asgi.sse import Encode, FrameEncoder, metadata
 from aioinformer.errors import NotRunning
 

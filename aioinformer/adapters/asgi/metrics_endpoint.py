@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 
 from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._core.callables import check_not_async, check_signature
-from aioinformer.adapters.asgi.responses import Receive, Scope, Send, check_http, send_response
+from aioinformer.adapters.asgi.asgi_messages import Receive, Scope, Send, check_http, send_response
 
 __all__ = ["Expose", "MetricsEndpoint"]
 

@@ -13,7 +13,7 @@ import msgspec
 from aioinformer._core.callables import check_not_async, check_signature
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.readiness import FRESH, alive, ready
-from aioinformer.adapters.asgi.responses import (
+from aioinformer.adapters.asgi.asgi_messages import (
     JSON_HEADERS,
     Receive,
     Scope,

@@ -17,8 +17,10 @@ Example::
     factory = SharedInformerFactory(shop, metrics=metrics, tracing=tracing)
 """
 
-from aioinformer.adapters.opentelemetry.metrics import OpenTelemetryMetrics as OpenTelemetryMetrics
-from aioinformer.adapters.opentelemetry.tracing import OpenTelemetryTracing as OpenTelemetryTracing
-from aioinformer.adapters.opentelemetry.tracing import trace_headers as trace_headers
+from aioinformer.adapters.opentelemetry.instruments import (
+    OpenTelemetryMetrics as OpenTelemetryMetrics,
+)
+from aioinformer.adapters.opentelemetry.spans import OpenTelemetryTracing as OpenTelemetryTracing
+from aioinformer.adapters.opentelemetry.spans import trace_headers as trace_headers
 
 __all__ = ["OpenTelemetryMetrics", "OpenTelemetryTracing", "trace_headers"]

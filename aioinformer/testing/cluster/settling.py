@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeAlias
 
 from aioinformer._core.quantities import quantity
-from aioinformer._operator.operator import Operator
-from aioinformer._runtime.controllers.controller import Controller
-from aioinformer._runtime.controllers.health import ControllerHealth
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer.controllers.controller import Controller
+from aioinformer.controllers.health import ControllerHealth
 from aioinformer.errors import NotRunning, UsageError
+from aioinformer.operator.operator import Operator
 
 Program: TypeAlias = Operator | Controller | SharedInformerFactory | SharedInformer[Any]
 

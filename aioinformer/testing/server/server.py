@@ -32,8 +32,8 @@ from aioinformer.testing.cluster.storage import Snapshot
 from aioinformer.testing.faults.faults import Faults
 from aioinformer.testing.server.clock import Clock, LoopClock
 from aioinformer.testing.server.foreign_pages import parse_accepted_hosts
-from aioinformer.testing.server.handlers import RequestRouter
 from aioinformer.testing.server.objects import BODY_LIMIT
+from aioinformer.testing.server.request_router import RequestRouter
 
 HOST = "127.0.0.1"
 

@@ -18,8 +18,7 @@ from typing import Literal
 from aioinformer._client.api.request_scheduler import ReflectorLane, RequestScheduler
 from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.http.request import Timeouts
-from aioinformer._core.cachefile.identity import ClusterIdentity
-from aioinformer._core.listwatch.requests import (
+from aioinformer._core.listwatch.reflector_requests import (
     DiscoveryRequest,
     ListRequest,
     Request,
@@ -27,6 +26,7 @@ from aioinformer._core.listwatch.requests import (
 )
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
+from aioinformer.cachefile.state.identity import ClusterIdentity
 from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut, UnknownResource
 from aioinformer.testing.access.rights import check_access
 from aioinformer.testing.access.users import RequestAttributes, User
@@ -39,7 +39,7 @@ from aioinformer.testing.server.clock import Clock, LoopClock
 from aioinformer.testing.server.object_requests import ObjectRequest
 from aioinformer.testing.server.objects import handle_request, object_verb, request_attributes
 from aioinformer.testing.server.request_driver import RequestDriver, split_chunks
-from aioinformer.testing.wire import discovery
+from aioinformer.testing.wire import discovery_documents as discovery
 from aioinformer.testing.wire.tables import ObjectForm
 from aioinformer.testing.wire.urls import ResourcePath
 

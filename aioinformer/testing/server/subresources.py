@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer._core.selectors.parsed_selectors import LabelSelector
 from aioinformer.testing.access.tokens import ServiceAccountClaims, issue_token
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.registry import Preconditions

@@ -56,13 +56,13 @@ from aioinformer.testing.simulation.loop import Order as Order
 from aioinformer.testing.simulation.loop import SimulatedLoop as SimulatedLoop
 from aioinformer.testing.simulation.loop import Stuck as Stuck
 from aioinformer.testing.simulation.loop import run as run
-from aioinformer.testing.simulation.runner import Program as Program
-from aioinformer.testing.simulation.runner import Simulation as Simulation
-from aioinformer.testing.simulation.runner import SimulationFailed as SimulationFailed
-from aioinformer.testing.simulation.runner import simulate as simulate
 from aioinformer.testing.simulation.schedule import FAULT_KINDS as FAULT_KINDS
 from aioinformer.testing.simulation.schedule import FaultKind as FaultKind
 from aioinformer.testing.simulation.schedule import ScheduledFault as ScheduledFault
+from aioinformer.testing.simulation.simulation import Program as Program
+from aioinformer.testing.simulation.simulation import Simulation as Simulation
+from aioinformer.testing.simulation.simulation import SimulationFailed as SimulationFailed
+from aioinformer.testing.simulation.simulation import simulate as simulate
 
 __all__ = [
     "FAULT_KINDS",

@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._core.selectors.parsed_selectors import FieldSelector, LabelSelector
 from aioinformer.errors import InvalidSelector, ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject

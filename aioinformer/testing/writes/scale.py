@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer._core.selectors.parsed_selectors import LabelSelector
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
 from aioinformer.testing.writes.patches import BodyPatch

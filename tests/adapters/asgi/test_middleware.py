@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from aioinformer import SharedInformerFactory
 from aioinformer.adapters.asgi import EventFeed, MetricsEndpoint, Probe, ready
-from aioinformer.adapters.asgi.responses import Message, Receive, Scope, Send
+from aioinformer.adapters.asgi.asgi_messages import Message, Receive, Scope, Send
 from aioinformer.testing import Cluster, ClusterSource
 from tests.adapters.asgi_clients import Application, AsgiClient, connected, make_scope
 

@@ -28,12 +28,12 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.registry import Collector
 
 from aioinformer import WorkQueue
-from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.instrumentation import Levels
 from aioinformer.adapters._recording import REQUEST_SECONDS
 from aioinformer.adapters._totals import HANDLER_SECONDS
 from aioinformer.adapters.opentelemetry import OpenTelemetryMetrics
 from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.controllers.state.queue_items import Priority
 from tests.adapters.sample_metrics import SAMPLE_GAUGES, fast_thread_switching, record_every_metric
 
 PODS = "pods in web"

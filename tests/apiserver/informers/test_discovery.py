@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import astuple
 
 from aioinformer import Client, Resource
-from aioinformer._core.listwatch.requests import ListRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest
 from aioinformer.errors import NotFound, UnknownResource
 from tests.apiserver.server.server_process import (
     WIDGET_CRD,

@@ -19,10 +19,10 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from aioinformer._core.sharding.ranges import HashRanges, ShardKey
+from aioinformer.sharding.state.ranges import HashRanges, ShardKey
 from tests.apiserver.server.server_process import AdminClient, ApiServerProcess, Json, wait_until
-from tests.runtime.cachefile.programs import RequestLog
-from tests.runtime.scopes.memory_assignment import MemoryAssignment
+from tests.cachefile.programs import RequestLog
+from tests.sharding.memory_assignment import MemoryAssignment
 
 pytestmark = pytest.mark.apiserver
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aioinformer import KubeObject
-from aioinformer._cli.demo.comparison import compare_cache
+from aioinformer._cli.demo.cache_comparison import compare_cache
 from tests.cli.pods import pod
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioinformer import Health, Problem
-from aioinformer._cli.demo.faults import DemoFaults
+from aioinformer._cli.demo.interruptions import DemoFaults
 from aioinformer.errors import ConnectionLost
 from aioinformer.testing import ApiServer
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aioinformer._cli.terminal.process import Terminal, run_command
+from aioinformer._cli.terminal.command_process import Terminal, run_command
 from aioinformer.errors import (
     ConfigurationError,
     ConnectionFailed,

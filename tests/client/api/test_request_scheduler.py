@@ -15,7 +15,7 @@ from aioinformer._client.api.request_scheduler import (
 )
 from aioinformer._client.client import Client
 from aioinformer._core.listwatch.rate_limit import Limits
-from aioinformer._core.listwatch.requests import (
+from aioinformer._core.listwatch.reflector_requests import (
     AnyRequest,
     DiscoveryRequest,
     ListRequest,

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from aioinformer import Client, ResourceWriter, Timeouts
-from aioinformer._client.api.subresources import Scale
+from aioinformer._client.api.subresource_answers import Scale
 from aioinformer._client.http.request import MAX_BODY_BYTES, ApiRequest
 from aioinformer._client.http.transport import MAX_CONCURRENT_REQUESTS
 from aioinformer._core.objects.resources import find_built_in

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._client.api.subresources import Scale, decode_scale, split_lines
+from aioinformer._client.api.subresource_answers import Scale, decode_scale, split_lines
 from aioinformer.errors import ProtocolError
 from aioinformer.testing.simulation import run
 

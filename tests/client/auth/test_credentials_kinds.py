@@ -17,7 +17,7 @@ import trustme
 from aioinformer._client.auth import authenticator
 from aioinformer._client.http.request import Timeouts
 from aioinformer._client.http.transport import Transport
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import (
     ConfigurationError,
     ConnectionFailed,

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from aioinformer._client.auth.impersonation import impersonation_headers
 from aioinformer._client.client import Client
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import ConfigurationError, Forbidden
 from aioinformer.testing import ApiServer, Cluster, Features, PolicyRule
 from tests.client.kubeconfigs import (

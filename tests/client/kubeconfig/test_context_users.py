@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 from aioinformer._client.auth.credentials import Credentials
 from aioinformer._client.http.request import ApiRequest, Timeouts
 from aioinformer._client.http.transport import Transport
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (
     CANARY,

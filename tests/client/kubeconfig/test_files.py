@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aioinformer._client.kubeconfig.files import KubeconfigFiles
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import ConfigurationError
 from tests.client.kubeconfig.kubectl_cases import (
     BOMB,

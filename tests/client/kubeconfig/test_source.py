@@ -15,7 +15,7 @@ import pytest
 
 from aioinformer._client.client import Client
 from aioinformer._client.http.request import Timeouts
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (

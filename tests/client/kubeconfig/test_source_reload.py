@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import ConfigurationError, FetchError
 from tests.client.conftest import Certificates
 from tests.client.fake_exec_plugin import FakePlugin, in_seconds

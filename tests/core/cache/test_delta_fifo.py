@@ -22,7 +22,7 @@ from aioinformer._core.objects.deltas import (
 )
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.stored import ModelObject
-from aioinformer._core.sharding.ranges import HashRanges
+from aioinformer.sharding.state.ranges import HashRanges
 from tests.core import strategies
 from tests.core.builders import PODS, added, deleted, delta, key, pod, updated
 

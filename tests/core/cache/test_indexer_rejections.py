@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.cache.verification import Comparison
 from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Shape
@@ -27,6 +26,7 @@ from aioinformer._core.objects.kube_object import (
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer._core.selectors.projections import field
 from aioinformer.errors import UsageError
+from aioinformer.verification.state.verification import Comparison
 from tests.core.builders import (
     PODS,
     added,

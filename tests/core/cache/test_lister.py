@@ -13,7 +13,7 @@ from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.query import Search
 from aioinformer._core.objects.deltas import Delta
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer._core.selectors.parsed_selectors import LabelSelector
 from aioinformer.errors import (
     IndexFailed,
     InvalidSelector,

@@ -18,13 +18,13 @@ from aioinformer import (
     label_index,
     labelled,
 )
-from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.cache.protocols import ReadableState
 from aioinformer._core.cache.query import Query, field_selector, label_selector
 from aioinformer._core.cache.store import CacheState, Index
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.view import model_view
 from aioinformer.errors import InvalidPath, InvalidSelector, UsageError
+from aioinformer.namespaces.state.partitions import PartitionedIndexer
 from tests.core.builders import make_object, pod, pod_body
 from tests.core.models import Pod
 

@@ -6,7 +6,7 @@ import pytest
 
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS, Confirmation
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.listwatch.state_machine import ListWatchState
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.listwatch.requests import (
+from aioinformer._core.listwatch.reflector_requests import (
     AnyRequest,
     DiscoveryRequest,
     ListRequest,

@@ -14,7 +14,7 @@ from aioinformer._core.listwatch.backoff import (
 )
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
-from aioinformer._core.listwatch.requests import (
+from aioinformer._core.listwatch.reflector_requests import (
     PAGE_SIZE,
     DiscoveryRequest,
     ListRequest,

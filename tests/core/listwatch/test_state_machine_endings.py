@@ -7,7 +7,7 @@ import pytest
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS
 from aioinformer._core.listwatch.idle_timeout import DEADLINE_GRACE
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import MAX_BOOKMARK_INTERVAL, ServerProfile
 from aioinformer._core.listwatch.state_machine import (
     MISSED_CHANGES_WINDOW,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aioinformer._core.objects.deltas import RepairGuard, Replaced
-from aioinformer._core.sharding.ranges import HashRanges
+from aioinformer.sharding.state.ranges import HashRanges
 from tests.core.builders import key, pod
 
 RANGES = HashRanges.of([1], 4, "uid")

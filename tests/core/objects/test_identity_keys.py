@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioinformer._core.objects.identity import MAX_VERSION_LENGTH, is_numeric
+from aioinformer._core.objects.object_key import MAX_VERSION_LENGTH, is_numeric
 
 
 def test_a_version_has_256_digits_at_most() -> None:

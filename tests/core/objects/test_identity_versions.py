@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.objects.identity import has_reached, is_numeric, is_older, oldest_version
+from aioinformer._core.objects.object_key import has_reached, is_numeric, is_older, oldest_version
 from aioinformer.errors import NotComparable
 
 OPAQUE = ["abc", "01", "0", "-1", "1.0", "٣", "1 "]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aioinformer._core.selectors.label_parser import LabelMapping
-from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer._core.selectors.parsed_selectors import LabelSelector
 from aioinformer.errors import InvalidSelector
 from tests.core.builders import make_object, pod_body
 

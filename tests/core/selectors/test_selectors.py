@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._core.selectors.parsed_selectors import FieldSelector, LabelSelector
 from aioinformer.errors import InvalidSelector
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9_.]{0,8}[a-z0-9])?", fullmatch=True)

@@ -19,9 +19,9 @@ from aioinformer.testing import Faults
 from aioinformer.testing.simulation import run
 from tests.runtime.informer.pipelines import make_pipeline, running_pipeline
 from tests.runtime.informers import cluster_with_pods, running_in_background
-from tests.runtime.scopes.memory_assignment import MemoryAssignment
 from tests.runtime.scripted_source import ErrorResponse, ScriptedListerWatcher
 from tests.runtime.virtual_waits import until
+from tests.sharding.memory_assignment import MemoryAssignment
 
 
 class Named(Struct):

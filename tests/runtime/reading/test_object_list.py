@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from aioinformer import KubeObject, ListRequest
-from aioinformer._core.listwatch.requests import NEWEST
+from aioinformer._core.listwatch.reflector_requests import NEWEST
 from aioinformer._runtime.reading.object_list import ListOptions, ObjectList, read_list, read_pages
 from aioinformer.errors import (
     ConnectionLost,

@@ -9,7 +9,7 @@ import pytest
 
 from aioinformer import ListRequest, Metrics, Problem, WatchRequest
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.requests import DiscoveryRequest, Verb
+from aioinformer._core.listwatch.reflector_requests import DiscoveryRequest, Verb
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import ConnectionFailed, FetchError, ServerRewound

@@ -8,7 +8,7 @@ import pytest
 
 from aioinformer import Updated, WorkQueue
 from aioinformer._core.instrumentation import Metrics, ReadLevels, ReadQueue
-from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.listwatch.reflector_requests import Verb
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.reporting.safe_metrics import SafeMetrics, wrap_metrics

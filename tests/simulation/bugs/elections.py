@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from aioinformer._core.leaderelection.election import Election
+from aioinformer.leaderelection.state.election import Election
 from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
 from tests.simulation.leases.election_world import Candidate
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from aioinformer import ObjectKey
-from aioinformer._runtime.controllers.finalizer import FinalizedReconcile
-from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.delivery.durable_position import DurablePosition
+from aioinformer.cachefile.durable_position import DurablePosition
+from aioinformer.controllers.finalizer import FinalizedReconcile
+from aioinformer.controllers.workers import Workers
 from tests.simulation.bugs.planted_bug import Original, planted_bug
 
 

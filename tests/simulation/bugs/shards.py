@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioinformer._core.leaderelection.election import Election
-from aioinformer._core.shardgroup.member import GroupMember, ShardMove
-from aioinformer._core.shardgroup.planner import AssignmentPlanner
-from aioinformer._core.shardgroup.view import GroupView
+from aioinformer.leaderelection.state.election import Election
+from aioinformer.sharding.state.group_view import GroupView
+from aioinformer.sharding.state.member import GroupMember, ShardMove
+from aioinformer.sharding.state.planner import AssignmentPlanner
 from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from aioinformer._core.leaderelection.election import ElectionTimes
+from aioinformer.leaderelection.state.election import ElectionTimes
 from tests.simulation.leases.virtual_time import MAX_CLOCK_DRIFT
 
 

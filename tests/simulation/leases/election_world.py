@@ -16,13 +16,13 @@ import datetime as dt
 from random import Random
 
 from aioinformer import ObjectKey
-from aioinformer._core.leaderelection.election import (
+from aioinformer.leaderelection.state.election import (
     Election,
     ElectionEnded,
     LeaseLost,
     SleepUntil,
 )
-from aioinformer._core.leaderelection.lease import Fencing
+from aioinformer.leaderelection.state.lease import Fencing
 from tests.simulation.leases.candidate_specs import CandidateSpec, draw_candidates, draw_duel
 from tests.simulation.leases.lease_store import Answer, LeaseRequest, LeaseStore, record_answer
 from tests.simulation.leases.virtual_time import Process, VirtualTime

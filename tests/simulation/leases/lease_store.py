@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, TypeAlias
 
-from aioinformer._core.leaderelection.election import CreateLease, Election, ReadLease, UpdateLease
+from aioinformer.leaderelection.state.election import CreateLease, Election, ReadLease, UpdateLease
 
 
 class Refusal(enum.Enum):

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from aioinformer import ObjectKey
-from aioinformer._core.leaderelection.election import (
+from aioinformer.leaderelection.state.election import (
     CreateLease,
     ElectionEnded,
     LeaseLost,
@@ -21,9 +21,9 @@ from aioinformer._core.leaderelection.election import (
     SleepUntil,
     UpdateLease,
 )
-from aioinformer._core.shardgroup.member import GroupMember
-from aioinformer._core.shardgroup.planner import StaleLease
-from aioinformer._core.shardgroup.records import GroupLayout
+from aioinformer.sharding.state.member import GroupMember
+from aioinformer.sharding.state.planner import StaleLease
+from aioinformer.sharding.state.records import GroupLayout
 from tests.simulation.leases.lease_store import (
     Answer,
     LeaseRequest,

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from aioinformer import ObjectKey
-from aioinformer._core.sharding.ranges import shard_of
 from aioinformer.errors import CacheWaitTimeout, ServerError
+from aioinformer.sharding.state.ranges import shard_of
 from aioinformer.testing.simulation import FAULT_KINDS, FaultKind, Program, Simulation, simulate
 from tests.simulation.checks.violation import Violation
 from tests.simulation.pairs.checks import State, Version

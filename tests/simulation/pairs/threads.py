@@ -18,8 +18,8 @@ from random import Random
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from aioinformer._runtime.cachefile import file_access
 from aioinformer._runtime.delivery import thread_pool
+from aioinformer.cachefile import file_access
 
 R = TypeVar("R")
 

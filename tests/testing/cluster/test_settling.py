@@ -24,7 +24,7 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, running_operator
-from tests.runtime.controllers.reconcilers import (
+from tests.controllers.reconcilers import (
     BACKOFF,
     BARS,
     FOOS,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import (
     ConnectionFailed,

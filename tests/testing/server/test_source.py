@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from aioinformer import Client, Resource
-from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import (
     BadRequest,

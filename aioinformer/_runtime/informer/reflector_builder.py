@@ -1,0 +1,77 @@
+"""The making of an informer's reflectors, which share the informer's options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from aioinformer._core.codec.shape import Converter
+from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._runtime.reflector.delta_queue import EntryQueue, ScopeQueue
+from aioinformer._runtime.reflector.lister_watcher import (
+    ListerWatcher,
+    SupportsListOptions,
+    SupportsMetadataOnly,
+)
+from aioinformer._runtime.reflector.options import ReflectorOptions
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer.errors import FetchError, UsageError
+from aioinformer.namespaces.scoped_source import ScopedSource
+
+if TYPE_CHECKING:  # for informers of several namespaces
+    from aioinformer.namespaces.state.scopes import Scope
+
+
+class ReflectorBuilder(Struct, frozen=True, kw_only=True):
+    """The options that all reflectors of one informer have."""
+
+    options: ReflectorOptions
+    fail_fast: tuple[type[FetchError], ...]
+    reporter: InformerReporter
+    deduplicate: Callable[[KubeObject], KubeObject]
+    """Returns the cached object if it equals the given one."""
+    converter: Converter | None
+    metadata_only: bool
+    managed_fields: bool
+    profile: ServerProfile | None
+
+    def make(
+        self,
+        source: ListerWatcher,
+        queue: EntryQueue,
+        *,
+        reporter: InformerReporter | None = None,
+        optional: bool = False,
+    ) -> Reflector:
+        """Return a reflector of ``source`` that feeds ``queue``.
+
+        ``reporter`` is the informer's by default. An ``optional`` scope is tried again after every
+        error, also one of ``fail_fast``.
+        """
+        if self.metadata_only and isinstance(source, SupportsMetadataOnly):
+            source = source.with_metadata_only()
+        if query := self.options.list_options:
+            if not isinstance(source, SupportsListOptions):
+                raise UsageError(f"{source!r} takes no list_options=")
+            source = source.with_list_options(query)
+        return Reflector(
+            source,
+            queue,
+            options=self.options,
+            profile=self.profile,
+            managed_fields=self.managed_fields,
+            converter=self.converter,
+            deduplicate=self.deduplicate,
+            fail_fast=() if optional else self.fail_fast,
+            reporter=reporter or self.reporter,
+        )
+
+    def make_scoped(
+        self, source: ScopedSource, name: str, scope: Scope, queue: ScopeQueue
+    ) -> Reflector:
+        opened, part = source.open(name, scope), self.reporter.make_part(name)
+        return self.make(opened, queue, reporter=part, optional=scope.optional)

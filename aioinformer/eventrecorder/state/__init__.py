@@ -1,0 +1,1 @@
+"""The rules, without asyncio, clock and requests."""

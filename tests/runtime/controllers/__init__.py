@@ -1,1 +1,0 @@
-"""Controllers: a file for each module, all in virtual time."""

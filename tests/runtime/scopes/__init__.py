@@ -1,1 +1,0 @@
-"""Informers of several namespaces."""

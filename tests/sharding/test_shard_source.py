@@ -1,0 +1,79 @@
+"""The source and the check of one shard, of a group, and of all objects."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from aioinformer import Client, Shard
+from aioinformer.errors import UsageError
+from aioinformer.sharding.shard_source import (
+    group_of,
+    is_whole,
+    make_shard_filter,
+    select_shard,
+)
+from aioinformer.sharding.state.assignment import ShardAssignment
+from aioinformer.sharding.state.shard_filter import ShardFilter
+from tests.core.builders import NODES, PODS
+from tests.runtime.scripted_source import ScriptedListerWatcher
+from tests.sharding.memory_assignment import MemoryAssignment
+
+
+def test_the_only_shard_of_a_resource_needs_no_filter() -> None:
+    assert is_whole(Shard(0, 1))
+    for other in (None, Shard(0, 2), MemoryAssignment(count=1)):
+        assert not is_whole(other)
+    assert make_shard_filter(Shard(0, 1), PODS) is None
+    assert make_shard_filter(None, PODS) is None
+
+
+def test_a_group_and_a_fixed_shard_are_distinguished() -> None:
+    group: ShardAssignment = MemoryAssignment()
+
+    assert group_of(group) is group
+    assert group_of(Shard(1, 2)) is None
+    assert group_of(None) is None
+
+
+def test_a_fixed_shard_is_filtered_from_the_start_and_a_group_has_no_shard_yet() -> None:
+    fixed = make_shard_filter(Shard(1, 2), PODS)
+    group = make_shard_filter(MemoryAssignment(by="namespace"), PODS)
+
+    assert fixed is not None
+    assert group is not None
+    assert fixed.ranges == Shard(1, 2).ranges
+    assert (group.ranges.by, bool(group.ranges)) == ("namespace", False)
+
+
+@pytest.mark.parametrize(
+    ("shard", "example"),
+    [
+        (Shard(1, 2, by="namespace"), r"Shard\(1, 2\) that splits by uid"),
+        (MemoryAssignment(by="namespace"), "a group that splits by uid"),
+    ],
+)
+def test_objects_without_a_namespace_are_not_divided_by_it(
+    shard: Shard | MemoryAssignment, example: str
+) -> None:
+    with pytest.raises(UsageError, match=rf"^nodes are in no namespace.*pass {example}$"):
+        make_shard_filter(shard, NODES)
+
+
+def test_a_source_that_takes_list_options_is_asked_for_the_shard_alone() -> None:
+    shard = ShardFilter(Shard(1, 2).ranges)
+    client = Client("http://127.0.0.1:1")
+    source = client.lister_watcher(PODS, namespace=None, labels="", fields="")
+
+    selected = select_shard(source, shard)
+
+    assert select_shard(source, None) is source
+    assert selected is not source
+    assert shard.requested.selector in repr(selected)
+
+
+def test_a_source_without_list_options_is_read_as_it_is() -> None:
+    source = ScriptedListerWatcher(deque())
+
+    assert select_shard(source, ShardFilter(Shard(1, 2).ranges)) is source
