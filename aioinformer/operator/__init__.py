@@ -10,13 +10,12 @@ Example::
 
     from aioinformer.operator import ControllerBuilder, OperatorHealth
 
-    operator = Operator(client, namespace="web")
-
     async def reconcile(key: ObjectKey, run: ReconcileContext) -> None: ...
 
-    builder: ControllerBuilder = operator.controller("deployments", reconcile, name="shops")
+    operator = Operator(client, name="shop-operator", namespace="web")
+    builder: ControllerBuilder = operator.controller("deployments", reconcile)
     health: OperatorHealth = operator.health
-    print(health.state, health.error)
+    assert health.error is None
 """
 
 from aioinformer.operator.builder import ControllerBuilder

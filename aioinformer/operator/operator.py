@@ -38,7 +38,7 @@ class Operator:
 
     Example::
 
-        from aioinformer.controllers import ControllerBuilder, OperatorHealth
+        from aioinformer.operator import ControllerBuilder, OperatorHealth
 
         async def reconcile(key: ObjectKey, run: ReconcileContext) -> None:
             print(key)

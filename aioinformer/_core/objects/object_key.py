@@ -8,7 +8,7 @@ Versions are compared as strings of digits and never as ``int``, which rejects t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
@@ -20,6 +20,10 @@ MAX_VERSION_LENGTH = 256
 repeated in URLs, health and metrics."""
 
 VersionText: TypeAlias = Annotated[str, Meta(max_length=MAX_VERSION_LENGTH)]
+
+
+Admit: TypeAlias = Callable[[str, str], bool]
+"""Returns True for the uid and the namespace of an object that belongs to the cache."""
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):
