@@ -15,9 +15,9 @@ from aioinformer.cachefile.checkpoint import Checkpoint
 from aioinformer.cachefile.file_access import FileAccess
 from aioinformer.cachefile.state.recorded_shards import outdated_shards
 from aioinformer.cachefile.stored_scope import ShardsWrite, StoredScope
+from aioinformer.shardgroup.state.shard_sets import format_shards, parse_shards
 from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.sharding.state.ranges import HashRanges
-from aioinformer.sharding.state.shard_sets import format_shards, parse_shards
 
 RESTORABLE_SECONDS = 600.0
 """Seconds after the start for which shards are restored: a server usually keeps the changes of five

@@ -26,7 +26,7 @@ from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, Ob
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer._core.selectors.predicates import labelled
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health, ScopeHealth

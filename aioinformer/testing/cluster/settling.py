@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeAlias
 
 from aioinformer._core.quantities import quantity
-from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.factory import SharedInformerFactory
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.controllers.controller import Controller
 from aioinformer.controllers.health import ControllerHealth

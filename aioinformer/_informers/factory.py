@@ -17,9 +17,9 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
+from aioinformer._informers.informer import SharedInformer, add_indexers
+from aioinformer._informers.informer_key import InformerKey
 from aioinformer._runtime.delivery.registration import drain_handlers
-from aioinformer._runtime.informer.informer import SharedInformer, add_indexers
-from aioinformer._runtime.informer.informer_key import InformerKey
 from aioinformer._runtime.informer.options import (
     InformerKeywords,
     InformerOptions,
