@@ -48,7 +48,7 @@ class DurableListeners:
 
     def _positions(self) -> Iterator[tuple[Listener, DurablePosition]]:
         for each in self._listeners:
-            if each.position is not None:
+            if isinstance(each.position, DurablePosition):
                 yield each, each.position
 
     @property

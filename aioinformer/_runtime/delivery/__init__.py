@@ -15,5 +15,4 @@ call              one call of a handler: timeout, cancellation, failure
 handler_errors    exceptions of handlers: log, metrics, error hook
 thread_pool       handlers that run in threads
 streams           ``async for`` over one informer or several
-durable_position  the part of an informer's states that a durable listener has handled
 """
