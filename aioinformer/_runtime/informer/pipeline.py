@@ -100,16 +100,7 @@ class InformerPipeline(Generic[T]):
             observers=observers,
             on_rejected=reporter.object_rejected,
         )
-        self.builder = ReflectorBuilder(
-            options=options,
-            fail_fast=options.fail_fast,
-            reporter=reporter,
-            deduplicate=self.indexer.deduplicate,
-            converter=shape.converter(partial(_report_dropped, self._guards)),
-            metadata_only=shape.metadata_only,
-            managed_fields=managed_fields,
-            profile=profile,
-        )
+        self.builder = self._make_builder(options, shape, profile, managed_fields=managed_fields)
         self.reflectors = self._attach_features(shape, observers)
         registrations: dict[Registration, None] = {}
         self.status = InformerStatus(
@@ -124,20 +115,47 @@ class InformerPipeline(Generic[T]):
         self._logs_stacks = options.report_blocking == "stack"
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer", weak_call(self._record_fatal))
-        self.listeners: ListenerRegistry[T] = ListenerRegistry(
+        self.listeners = self._make_registry(options, registrations)
+        self.reader = self._make_reader(namespace)
+
+    def _make_builder(
+        self,
+        options: PipelineOptions,
+        shape: Shape[T],
+        profile: ServerProfile | None,
+        *,
+        managed_fields: bool,
+    ) -> ReflectorBuilder:
+        return ReflectorBuilder(
+            options=options,
+            fail_fast=options.fail_fast,
+            reporter=self.reporter,
+            deduplicate=self.indexer.deduplicate,
+            converter=shape.converter(partial(_report_dropped, self._guards)),
+            metadata_only=shape.metadata_only,
+            managed_fields=managed_fields,
+            profile=profile,
+        )
+
+    def _make_registry(
+        self, options: PipelineOptions, registrations: dict[Registration, None]
+    ) -> ListenerRegistry[T]:
+        return ListenerRegistry(
             self.name,
             self.pump,
             self.indexer,
-            reporter,
+            self.reporter,
             self._task_group,
             registrations,
             resync=options.resync,
             report_blocking=bool(options.report_blocking),
             describe=self.status.weak_describe(),
         )
-        self.reader: CacheReader[T] = CacheReader(
+
+    def _make_reader(self, namespace: str | None) -> CacheReader[T]:
+        return CacheReader(
             self.name,
-            source.resource,
+            self._source.resource,
             self.indexer,
             self.pump,
             self.listeners,
