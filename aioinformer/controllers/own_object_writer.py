@@ -8,15 +8,14 @@ share. If it has changed, and the object is still the same, they are sent again 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.writing.write_requests import Patch, Propagation
-from aioinformer._runtime.writing.resource_writer import WrappedWriter
+from aioinformer._runtime.writing.resource_writer import WrappedWriter, WriteCall
 from aioinformer.errors import Conflict, Forbidden, Status, server_error
 
 ATTEMPTS = 5
@@ -51,96 +50,47 @@ class OwnObjectWriter(WrappedWriter):
     namespace: str = ""
     """The namespace of keys without one; empty if each key names its own."""
 
-    async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        return await self.writer.update(self._with_uid(obj, _key_of(obj)), subresource=subresource)
+    async def _send(self, call: WriteCall) -> KubeObject | None:
+        own = None if call.method == "create" else self._own(call.arguments[0])
+        if own is None:
+            return await call.on(self.writer)
+        if call.method == "delete":
+            uid = call.options["uid"] or own.uid
+            return await replace(call, options={**call.options, "uid": uid}).on(self.writer)
+        body = call.arguments[-1]
+        if not isinstance(body, Mapping):
+            return await _with_body(call, _with_test(own.uid, body)).on(self.writer)
+        metadata = _metadata_of(cast("Mapping[str, Any]", body))
+        if metadata is None:
+            return await call.on(self.writer)
+        if call.method in ("patch", "apply") and call.options["subresource"]:
+            if metadata.get("resourceVersion"):
+                return await call.on(self.writer)
+            return await self._send_for_version(own, call)
+        if (metadata.get("uid") or own.uid) != own.uid:
+            raise other_object(self.resource, self.run.key)
+        return await _with_metadata(call, uid=own.uid).on(self.writer)
 
-    async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        return await self.writer.update_status(self._with_uid(obj, _key_of(obj)))
-
-    async def patch(
-        self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
-    ) -> KubeObject:
-        own = self._own(key)
-        if own is None or not isinstance(patch, Mapping):
-            guarded = patch if own is None else _with_test(own.uid, patch)
-            return await self.writer.patch(key, guarded, subresource=subresource)
-        if not subresource:
-            return await self.writer.patch(key, self._with_uid(patch, key))
-        return await self._send_for_version(
-            own, patch, lambda body: self.writer.patch(key, body, subresource=subresource)
-        )
-
-    async def apply(
-        self,
-        obj: Mapping[str, Any],
-        *,
-        field_manager: str = "",
-        force: bool = True,
-        subresource: str = "",
-    ) -> KubeObject:
-
-        def send(body: Mapping[str, Any]) -> Awaitable[KubeObject]:
-            return self.writer.apply(
-                body, field_manager=field_manager, force=force, subresource=subresource
-            )
-
-        own = self._own(_key_of(obj))
-        if own is None or not subresource:
-            return await send(self._with_uid(obj, _key_of(obj)))
-        return await self._send_for_version(own, obj, send)
-
-    async def delete(
-        self,
-        key: ObjectKey | str,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: Propagation | None = None,
-        grace_period: int | None = None,
-    ) -> KubeObject | None:
-        own = self._own(key)
-        return await self.writer.delete(
-            key,
-            uid=uid or ("" if own is None else own.uid),
-            resource_version=resource_version,
-            propagation=propagation,
-            grace_period=grace_period,
-        )
-
-    def _own(self, key: ObjectKey | str) -> KubeObject | None:
-        """Return the state of the run's object if this is its key."""
-        found: object = key
+    def _own(self, target: object) -> KubeObject | None:
+        """Return the state of the run's object if ``target`` is its key, or a body with its key."""
+        found = target
         with suppress(ValueError):
-            found = ObjectKey.parse(key) if isinstance(key, str) else key
+            found = ObjectKey.parse(target) if isinstance(target, str) else target
+        if isinstance(found, Mapping):
+            metadata = _metadata_of(cast("Mapping[str, Any]", found)) or {}
+            found = ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
         if not isinstance(found, ObjectKey):
             return None
         if ObjectKey(found.namespace or self.namespace, found.name) != self.run.key:
             return None
         return self.run.state
 
-    def _with_uid(self, body: Mapping[str, Any], key: ObjectKey | str) -> Mapping[str, Any]:
-        """Return a body that names the uid, if it is that of the run's object."""
-        own, metadata = self._own(key), _metadata_of(body)
-        if own is None or metadata is None:
-            return body
-        if (metadata.get("uid") or own.uid) != own.uid:
-            raise other_object(self.resource, self.run.key)
-        return {**body, "metadata": {**metadata, "uid": own.uid}}
-
-    async def _send_for_version(
-        self,
-        own: KubeObject,
-        body: Mapping[str, Any],
-        send: Callable[[Mapping[str, Any]], Awaitable[KubeObject]],
-    ) -> KubeObject:
-        """Send a write for the newest version of the run's object, unless it names a version."""
-        metadata = _metadata_of(body)
-        if metadata is None or metadata.get("resourceVersion"):
-            return await send(body)
+    async def _send_for_version(self, own: KubeObject, call: WriteCall) -> KubeObject | None:
+        """Send a write for the newest version of the run's object."""
         for attempt in range(1, ATTEMPTS + 1):
             version = own.resource_version
             try:
-                return await send({**body, "metadata": {**metadata, "resourceVersion": version}})
+                return await _with_metadata(call, resourceVersion=version).on(self.writer)
             except Conflict as error:
                 try:
                     newest = await self.writer.get(self.run.key)
@@ -171,6 +121,11 @@ def _metadata_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
 
 
-def _key_of(body: Mapping[str, Any]) -> ObjectKey:
-    metadata = _metadata_of(body) or {}
-    return ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
+def _with_metadata(call: WriteCall, **fields: str) -> WriteCall:
+    """Return the call with further metadata in its body."""
+    body = call.arguments[-1]
+    return _with_body(call, {**body, "metadata": {**body.get("metadata", {}), **fields}})
+
+
+def _with_body(call: WriteCall, body: object) -> WriteCall:
+    return replace(call, arguments=(*call.arguments[:-1], body))

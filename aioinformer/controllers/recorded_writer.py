@@ -10,7 +10,7 @@ from typing import Protocol
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.writing.resource_writer import WrappedWriter
+from aioinformer._runtime.writing.resource_writer import WrappedWriter, WriteCall
 
 
 class WriteRecorder(Protocol):
@@ -31,10 +31,14 @@ class RecordedWriter(WrappedWriter):
     namespace: str = ""
     """The namespace of keys without one; empty if each key names its own."""
 
-    def _written(self, obj: KubeObject) -> None:
-        self.recorder.record_write(self.resource, obj)
-
-    def _deleted(self, key: ObjectKey | str, uid: str) -> None:
-        found = ObjectKey.parse(key) if isinstance(key, str) else key
-        full_key = ObjectKey(found.namespace or self.namespace, found.name)
-        self.recorder.record_deletion(self.resource, full_key, uid)
+    async def _send(self, call: WriteCall) -> KubeObject | None:
+        answer = await call.on(self.writer)
+        if call.method == "delete":
+            given: ObjectKey | str = call.arguments[0]
+            key = ObjectKey.parse(given) if isinstance(given, str) else given
+            key = ObjectKey(key.namespace or self.namespace, key.name)
+            uid = call.options["uid"] or ("" if answer is None else answer.uid)
+            self.recorder.record_deletion(self.resource, key, str(uid))
+        elif answer is not None:
+            self.recorder.record_write(self.resource, answer)
+        return answer

@@ -27,7 +27,7 @@ from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._core.writing.write_requests import OWNER_FINALIZERS
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.key_logger import KeyLogger
-from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.resource_writer import CheckedWriter, ResourceWriter
 from aioinformer._runtime.writing.set_condition import set_condition
 from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.own_object_writer import OwnObjectWriter, other_object
@@ -44,7 +44,6 @@ from aioinformer.errors import (
     server_error,
 )
 from aioinformer.eventrecorder.state.event_objects import EventType
-from aioinformer.leaderelection.guarded_writer import GuardedWriter
 from aioinformer.sharding.shard_gate import ShardGate
 
 OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
@@ -182,7 +181,7 @@ class RunWrites:
         found = resolve_built_in(resource)
         writer = self._target.writer(found, namespace)
         if self._target.gate is not None:
-            writer = GuardedWriter(writer, partial(self._target.gate.check, self._key))
+            writer = CheckedWriter(writer, partial(self._target.gate.check, self._key))
         if self._is_own(found):
             writer = OwnObjectWriter(writer, self, namespace or "")
         return RecordedWriter(writer, self, namespace or "")
