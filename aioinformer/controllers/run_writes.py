@@ -30,9 +30,8 @@ from aioinformer._runtime.reporting.key_logger import KeyLogger
 from aioinformer._runtime.writing.resource_writer import CheckedWriter, ResourceWriter
 from aioinformer._runtime.writing.set_condition import set_condition
 from aioinformer.controllers.options import ControllerOptions
-from aioinformer.controllers.own_object_writer import OwnObjectWriter, other_object
 from aioinformer.controllers.own_writes import OwnWrites
-from aioinformer.controllers.recorded_writer import RecordedWriter
+from aioinformer.controllers.reconcile_writer import ReconcileWriter, other_object
 from aioinformer.controllers.state.applied_children import hash_body
 from aioinformer.controllers.state.owner_references import is_controlled_by, set_owner
 from aioinformer.errors import (
@@ -122,6 +121,10 @@ class RunWrites:
             self._newest = obj
             self._unbroken = False  # the writes that keep it True restore it
 
+    def own_state(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        """Return ``state`` if ``key`` is that of the own object; otherwise ``None``."""
+        return self.state if key == self._key and self._is_own(resource) else None
+
     def _is_own(self, resource: Resource) -> bool:
         own = self._target.informer.resource
         return (resource.group, resource.plural) == (own.group, own.plural)
@@ -182,9 +185,7 @@ class RunWrites:
         writer = self._target.writer(found, namespace)
         if self._target.gate is not None:
             writer = CheckedWriter(writer, partial(self._target.gate.check, self._key))
-        if self._is_own(found):
-            writer = OwnObjectWriter(writer, self, namespace or "")
-        return RecordedWriter(writer, self, namespace or "")
+        return ReconcileWriter(writer, self, namespace or "")
 
     async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:
         """Change the status of the own object; send nothing if nothing changes."""

@@ -340,10 +340,8 @@ class ResourceApi(WriterMethods):
 
     async def _send(self, call: WriteCall) -> KubeObject | None:
         build: Callable[..., WriteRequest] = getattr(self.builder, call.method)
-        request = build(*call.arguments, **call.options)
-        if call.method == "delete":
-            return await self._request(request, self.builder.decode_deleted)
-        return await self._request(request, self.builder.decode)
+        decode = self.builder.decode_deleted if call.method == "delete" else self.builder.decode
+        return await self._request(build(*call.arguments, **call.options), decode)
 
     async def _request(self, request: WriteRequest, decode: Callable[[bytes], T]) -> T:
         body = await self.endpoint.send(request)

@@ -1,9 +1,13 @@
-"""A writer that never changes an object that was created again under the name of a run's object.
+"""The writer of a run of a reconciler.
 
-The server tests the uid in the same step as it writes: a JSON patch, an update, a deletion, and a
-patch or an apply of the main resource name it. A server ignores the uid in a merge patch or an
-apply of a custom object's status, so that these name the resourceVersion, which no two objects
-share. If it has changed, and the object is still the same, they are sent again for the newest one.
+It reports its successful writes, so that the next run of the key waits for the caches. A write
+whose answer is lost is not reported: no version is known to wait for.
+
+It never changes an object that was created again under the name of the run's object. The server
+tests the uid in the same step as it writes: a JSON patch, an update, a deletion, and a patch or an
+apply of the main resource name it. A server ignores the uid in a merge patch or an apply of a
+custom object's status, so that these name the resourceVersion, which no two objects share. If it
+has changed, and the object is still the same, they are sent again for the newest one.
 """
 
 from __future__ import annotations
@@ -22,18 +26,20 @@ ATTEMPTS = 5
 """Requests for one write of a subresource, as in client-go's ``retry.DefaultRetry``."""
 
 
-class OwnObject(Protocol):
-    """The object of a run."""
+class WriteRecorder(Protocol):
+    """The run that writes."""
 
-    @property
-    def key(self) -> ObjectKey:
-        """The key that is reconciled."""
+    def own_state(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        """Return the newest known state of the run's object; ``None`` if ``key`` is that of another
+        object, or if the run has no state.
+        """
         ...
 
-    @property
-    def state(self) -> KubeObject | None:
-        """The newest known state of the object; ``None`` if the run has none."""
-        ...
+    def record_write(self, resource: Resource, obj: KubeObject) -> None:
+        """Note that the server stored ``obj``."""
+
+    def record_deletion(self, resource: Resource, key: ObjectKey, uid: str) -> None:
+        """Note that the server accepted a deletion. ``uid`` is empty if it is unknown."""
 
 
 def other_object(resource: Resource, key: ObjectKey) -> Exception:
@@ -43,17 +49,40 @@ def other_object(resource: Resource, key: ObjectKey) -> Exception:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnObjectWriter(WrappedWriter):
-    """A ``ResourceWriter`` of the resource of a run's object."""
+class ReconcileWriter(WrappedWriter):
+    """A ``ResourceWriter`` of one run."""
 
-    run: OwnObject
+    run: WriteRecorder
     namespace: str = ""
     """The namespace of keys without one; empty if each key names its own."""
 
     async def _send(self, call: WriteCall) -> KubeObject | None:
-        own = None if call.method == "create" else self._own(call.arguments[0])
-        if own is None:
-            return await call.on(self.writer)
+        key = self._key_of(call.arguments[0])
+        own = None if call.method == "create" else self.run.own_state(self.resource, key)
+        answer = await (call.on(self.writer) if own is None else self._send_for(own, key, call))
+        if call.method == "delete":
+            uid = call.options["uid"] or ("" if answer is None else answer.uid)
+            self.run.record_deletion(self.resource, key, str(uid))
+        elif answer is not None:
+            self.run.record_write(self.resource, answer)
+        return answer
+
+    def _key_of(self, target: object) -> ObjectKey:
+        """Return the key of a key or a body; without a name if it is invalid."""
+        found = target
+        with suppress(ValueError):
+            found = ObjectKey.parse(target) if isinstance(target, str) else target
+        if isinstance(found, Mapping):
+            metadata = _metadata_of(cast("Mapping[str, Any]", found)) or {}
+            found = ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
+        if not isinstance(found, ObjectKey):
+            found = ObjectKey("", "")
+        return ObjectKey(found.namespace or self.namespace, found.name)
+
+    async def _send_for(
+        self, own: KubeObject, key: ObjectKey, call: WriteCall
+    ) -> KubeObject | None:
+        """Send a write for the run's object alone."""
         if call.method == "delete":
             uid = call.options["uid"] or own.uid
             return await replace(call, options={**call.options, "uid": uid}).on(self.writer)
@@ -66,48 +95,32 @@ class OwnObjectWriter(WrappedWriter):
         if call.method in ("patch", "apply") and call.options["subresource"]:
             if metadata.get("resourceVersion"):
                 return await call.on(self.writer)
-            return await self._send_for_version(own, call)
+            return await self._send_for_version(own, key, call)
         if (metadata.get("uid") or own.uid) != own.uid:
-            raise other_object(self.resource, self.run.key)
+            raise other_object(self.resource, key)
         return await _with_metadata(call, uid=own.uid).on(self.writer)
 
-    def _own(self, target: object) -> KubeObject | None:
-        """Return the state of the run's object if ``target`` is its key, or a body with its key."""
-        found = target
-        with suppress(ValueError):
-            found = ObjectKey.parse(target) if isinstance(target, str) else target
-        if isinstance(found, Mapping):
-            metadata = _metadata_of(cast("Mapping[str, Any]", found)) or {}
-            found = ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
-        if not isinstance(found, ObjectKey):
-            return None
-        if ObjectKey(found.namespace or self.namespace, found.name) != self.run.key:
-            return None
-        return self.run.state
-
-    async def _send_for_version(self, own: KubeObject, call: WriteCall) -> KubeObject | None:
-        """Send a write for the newest version of the run's object."""
+    async def _send_for_version(
+        self, own: KubeObject, key: ObjectKey, call: WriteCall
+    ) -> KubeObject | None:
         for attempt in range(1, ATTEMPTS + 1):
             version = own.resource_version
             try:
                 return await _with_metadata(call, resourceVersion=version).on(self.writer)
             except Conflict as error:
                 try:
-                    newest = await self.writer.get(self.run.key)
+                    newest = await self.writer.get(key)
                 except Forbidden:
                     raise error from None  # the next run has a newer cache
                 if newest.uid != own.uid:
-                    raise other_object(self.resource, self.run.key) from error
+                    raise other_object(self.resource, key) from error
                 if attempt == ATTEMPTS or newest.resource_version == version:
                     raise
                 own = newest
         raise AssertionError("the last attempt returns or raises")
 
-    def __repr__(self) -> str:
-        return f"<OwnObjectWriter of {self.resource} {self.run.key}>"
 
-
-def _with_test(uid: str, patch: object) -> Any:
+def _with_test(uid: str, patch: object) -> object:
     """Return a JSON patch that begins with a test of the uid; the writer rejects anything else."""
     if not isinstance(patch, Sequence) or isinstance(patch, str | bytes):
         return patch
