@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import Patch, Propagation
+
+WriteMethod: TypeAlias = Literal["create", "update", "update_status", "patch", "apply", "delete"]
 
 
 class ResourceWriter(Protocol):
@@ -104,7 +106,7 @@ class ResourceWriter(Protocol):
 class WriteCall:
     """A call of a method of ``ResourceWriter`` that writes, with all of its arguments."""
 
-    method: str
+    method: WriteMethod
     arguments: tuple[Any, ...] = field(repr=False)
     """A key, a body, or a key and a patch. A body may be a Secret, so no ``repr`` shows it."""
     options: Mapping[str, object]
@@ -167,7 +169,9 @@ class WriterMethods:
         options = {"propagation": propagation, "grace_period": grace_period}
         return await self._send(WriteCall("delete", (key,), {**preconditions, **options}))
 
-    async def _write(self, method: str, *arguments: object, **options: object) -> KubeObject:
+    async def _write(
+        self, method: WriteMethod, *arguments: object, **options: object
+    ) -> KubeObject:
         return cast("KubeObject", await self._send(WriteCall(method, arguments, options)))
 
 
