@@ -83,22 +83,22 @@ class ReconcileWriter(WrappedWriter):
         self, own: KubeObject, key: ObjectKey, call: WriteCall
     ) -> KubeObject | None:
         """Send a write for the run's object alone."""
+        body = call.arguments[-1]
         if call.method == "delete":
             uid = call.options["uid"] or own.uid
-            return await replace(call, options={**call.options, "uid": uid}).on(self.writer)
-        body = call.arguments[-1]
-        if not isinstance(body, Mapping):
-            return await _with_body(call, _with_test(own.uid, body)).on(self.writer)
-        metadata = _metadata_of(cast("Mapping[str, Any]", body))
-        if metadata is None:
-            return await call.on(self.writer)
-        if call.method in ("patch", "apply") and call.options["subresource"]:
-            if metadata.get("resourceVersion"):
-                return await call.on(self.writer)
-            return await self._send_for_version(own, key, call)
-        if (metadata.get("uid") or own.uid) != own.uid:
+            call = replace(call, options={**call.options, "uid": uid})
+        elif not isinstance(body, Mapping):
+            call = _with_body(call, _with_test(own.uid, body))
+        elif (metadata := _metadata_of(cast("Mapping[str, Any]", body))) is None:
+            pass  # the writer rejects the body
+        elif call.method in ("patch", "apply") and call.options["subresource"]:
+            if not metadata.get("resourceVersion"):
+                return await self._send_for_version(own, key, call)
+        elif (metadata.get("uid") or own.uid) != own.uid:
             raise other_object(self.resource, key)
-        return await _with_metadata(call, uid=own.uid).on(self.writer)
+        else:
+            call = _with_metadata(call, uid=own.uid)
+        return await call.on(self.writer)
 
     async def _send_for_version(
         self, own: KubeObject, key: ObjectKey, call: WriteCall
