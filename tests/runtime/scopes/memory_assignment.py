@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
+from typing import Literal, TypeAlias
 
-from aioinformer._core.sharding.ranges import ShardKey
 from aioinformer.errors import ShardLost
 
-__all__ = ["MemoryAssignment", "MemorySubscription"]
+ShardKey: TypeAlias = Literal["uid", "namespace"]
 
 
 class MemorySubscription:
