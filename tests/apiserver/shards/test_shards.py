@@ -21,7 +21,7 @@ from aioinformer import (
 )
 from aioinformer._core.sharding.ranges import HashRanges, ShardKey
 from tests.apiserver.server.server_process import AdminClient, ApiServerProcess, Json, wait_until
-from tests.runtime.cachefile.programs import RequestLog
+from tests.cachefile.programs import RequestLog
 from tests.runtime.scopes.memory_assignment import MemoryAssignment
 
 pytestmark = pytest.mark.apiserver

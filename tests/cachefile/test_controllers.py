@@ -11,7 +11,7 @@ import pytest
 
 from aioinformer import CacheFile, Controller, ShardGroup, SharedInformerFactory
 from aioinformer.testing import ClusterSource
-from tests.runtime.cachefile.programs import until
+from tests.cachefile.programs import until
 from tests.runtime.controllers.reconcilers import BARS, FOOS, RecordingReconciler, make_cluster
 
 Make = Callable[[SharedInformerFactory, Any], Controller]

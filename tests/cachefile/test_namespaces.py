@@ -22,7 +22,7 @@ from aioinformer import (
 )
 from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster, ClusterSource
-from tests.runtime.cachefile.programs import (
+from tests.cachefile.programs import (
     INTERVAL,
     Program,
     RequestLog,

@@ -18,8 +18,7 @@ from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.cachefile.object_blocks import ObjectBlocks
 from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.core.builders import PODS
-from tests.runtime.cachefile.programs import (
+from tests.cachefile.programs import (
     INTERVAL,
     Program,
     RequestLog,
@@ -27,6 +26,7 @@ from tests.runtime.cachefile.programs import (
     running,
     until,
 )
+from tests.core.builders import PODS
 from tests.runtime.scopes.memory_assignment import MemoryAssignment
 
 LISTS = {"list", "watchlist", "page"}

@@ -14,7 +14,7 @@ from msgspec import Struct
 from aioinformer import CacheFile, KubeObject, Scope, Shard, SharedInformerFactory
 from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.runtime.cachefile.programs import INTERVAL, pods_are_stored, running, until
+from tests.cachefile.programs import INTERVAL, pods_are_stored, running, until
 from tests.runtime.informers import cluster_with_pods, label_pod, names
 
 

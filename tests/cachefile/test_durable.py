@@ -11,7 +11,7 @@ import pytest
 from aioinformer import CacheFile, Event, SharedInformerFactory
 from aioinformer.errors import ShutdownIncomplete, UsageError
 from aioinformer.testing import Cluster, ClusterSource
-from tests.runtime.cachefile.programs import (
+from tests.cachefile.programs import (
     INTERVAL,
     Program,
     crash_file,
