@@ -29,6 +29,7 @@ from tests.cachefile.programs import (
     crash_file,
     pods_are_stored,
     running,
+    send_bookmarks_often,
     text_of,
     until,
 )
@@ -49,17 +50,6 @@ def cluster_with_namespaces() -> Cluster:
         cluster.create("pods", {"metadata": {"name": f"in-{name}"}}, namespace=name)
     send_bookmarks_often(cluster)
     return cluster
-
-
-def send_bookmarks_often(cluster: Cluster) -> None:
-    """Have restored states confirmed at once. A watch without bookmarks confirms them after 4 s."""
-    loop = asyncio.get_running_loop()
-
-    def send() -> None:
-        cluster.send_bookmarks()
-        loop.call_later(0.05, send)
-
-    send()
 
 
 def follow(cluster: Cluster, name: str, *, followed: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import stat
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,13 @@ from msgspec import Struct
 from aioinformer import CacheFile, KubeObject, Scope, Shard, SharedInformerFactory
 from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.cachefile.programs import INTERVAL, pods_are_stored, running, until
+from tests.cachefile.programs import (
+    INTERVAL,
+    pods_are_stored,
+    running,
+    send_bookmarks_often,
+    until,
+)
 from tests.runtime.informers import cluster_with_pods, label_pod, names
 
 
@@ -211,6 +218,7 @@ async def test_informers_of_other_selectors_shapes_and_versions_do_not_share_a_s
 
 async def test_several_namespaces_are_restored_each_with_its_version(path: Path) -> None:
     cluster = Cluster()
+    send_bookmarks_often(cluster)
     for namespace in ("a", "b", "c"):
         cluster.create("pods", {"metadata": {"name": f"in-{namespace}"}}, namespace=namespace)
     async with running(cluster, path, namespaces=["a", "b"]) as cold:
@@ -317,8 +325,10 @@ async def test_a_full_disk_ends_only_the_use_of_the_file(
 
 
 async def test_a_file_is_used_by_one_process_at_a_time(
-    path: Path, caplog: pytest.LogCaptureFixture
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    connect = sqlite3.connect  # which waits two seconds for the lock
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **(k | {"timeout": 0.05})))
     cluster = cluster_with_pods("a")
     async with running(cluster, path) as first, running(cluster, path) as second:
         assert "is used by another process" in second.pods.health.cache_problem
