@@ -47,10 +47,8 @@ def content(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def damage_pages(path: Path) -> None:
-    """Overwrite all pages behind the first two."""
-    before = path.read_bytes()
-    path.write_bytes(before[: 2 * PAGE_BYTES].ljust(len(before), b"\xff"))
+def replace_content(path: Path, content: bytes | bytearray) -> None:
+    path.write_bytes(content)
 
 
 def modes(folder: Path) -> set[int]:
@@ -234,17 +232,19 @@ async def problem_with(server: ApiServer, path: Path) -> str:
 async def test_a_file_belongs_to_the_address_of_a_server_until_the_cluster_s_uid_is_known(
     path: Path,
 ) -> None:
-    system = {"metadata": {"name": "kube-system"}}
-    async with ApiServer() as server, ApiServer() as another:
-        send_bookmarks_often(server.cluster)
-        assert await problem_with(server, path) == "", "the uid of kube-system is unknown"
-        assert "this server doesn't say which cluster it is" in await problem_with(another, path)
-        for found in ("", "holds the objects of another cluster; name a file for each cluster"):
-            server.cluster.create("namespaces", system)
-            assert found in (problem := await problem_with(server, path))
-            assert bool(found) is bool(problem)
-            server.cluster.delete("namespaces", "kube-system")
-            assert await problem_with(server, path) == "", "the same address suffices"
+    system, cluster = {"metadata": {"name": "kube-system"}}, Cluster()
+    send_bookmarks_often(cluster)
+    async with ApiServer(cluster) as server, ApiServer(cluster) as another:
+        for rebuilt in (False, True):
+            assert await problem_with(server, path) == "", "the uid of kube-system is unknown"
+            problem = await problem_with(another, path)
+            assert "this server doesn't say which cluster it is" in problem
+            cluster.create("namespaces", system)
+            for each in (server, another):
+                problem = await problem_with(each, path)
+                assert ("holds the objects of another cluster; name a" in problem) is rebuilt
+                assert bool(problem) is rebuilt
+            cluster.delete("namespaces", "kube-system")
 
 
 # -- damage ------------------------------------------------------------------------------------
@@ -274,10 +274,34 @@ async def test_a_state_that_is_not_the_one_that_was_written_is_listed(
         assert names(program.pods.lister.list()) == ["a", "b"]
 
 
+@pytest.mark.parametrize("flips", [50, pytest.param(2000, marks=pytest.mark.simulation)])
+@pytest.mark.timeout(300)
+async def test_no_flipped_bit_of_a_file_reaches_the_cache(path: Path, flips: int) -> None:
+    """The state is as it was written, is reported as damaged, or isn't found and is listed."""
+    random, cluster, damaged = Random(5), cluster_with_pods(*"cdefgh"), 0
+    await write_two_blocks(cluster, path)
+    async with running(cluster, path):  # with outdated and removed objects
+        cluster.delete("pods", "c")
+        label_pod(cluster, "d", "new")
+        await until(lambda: pods_are_stored(cluster, path, "default"))
+    before = content(path) or b""
+    used = [at for at, byte in enumerate(before) if byte]
+    for _ in range(flips):
+        at = random.choice(used) if random.random() < 0.8 else random.randrange(len(before))
+        flipped = bytearray(before)
+        flipped[at] ^= 1 << random.randrange(8)
+        replace_content(path, flipped)
+        async with running(cluster, path) as program:
+            damaged += bool(program.pods.health.cache_problem)
+            assert await program.pods.verify(), f"byte {at} of {len(before)}"
+    assert damaged > flips / 4
+
+
 async def test_a_corrupt_page_is_found_when_it_is_read(path: Path) -> None:
     cluster = Cluster()
     await write_two_blocks(cluster, path)
-    damage_pages(path)
+    before = content(path) or b""
+    replace_content(path, before[: 2 * PAGE_BYTES].ljust(len(before), b"\xff"))
     async with running(cluster, path) as program:
         assert "is corrupt" in program.pods.health.cache_problem
 

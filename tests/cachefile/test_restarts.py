@@ -6,13 +6,15 @@ import asyncio
 import logging
 import sqlite3
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
-from aioinformer import CacheFile, KubeObject, Scope, Shard, SharedInformerFactory
+from aioinformer import CacheFile, KubeObject, Resource, Scope, Shard, SharedInformerFactory
 from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.cachefile.programs import (
@@ -260,14 +262,20 @@ async def test_secrets_are_stored_only_if_the_program_allows_it(
     assert len([each for each in caplog.records if "allow_secrets" in each.message]) == 1
 
 
-async def test_objects_of_a_model_are_not_stored(path: Path) -> None:
+async def test_objects_of_a_model_are_not_stored_but_conversions_and_foreign_secrets_are(
+    path: Path,
+) -> None:
     cache = CacheFile(path, interval=INTERVAL)
     source = ClusterSource(cluster_with_pods("a"))
     async with SharedInformerFactory(source, cache=cache) as factory:
         pods = factory.informer("pods", model=Pod)
         await pods.wait_synced(timeout=10)
         assert "model= keeps no JSON; use convert=" in pods.health.cache_problem
-    assert not contains(path, b"")
+        assert not contains(path, b"")
+        converted = factory.informer("pods", convert=repr)
+        secrets = factory.informer(Resource("example.com", "v1", "secrets", "Secret"))
+        await converted.wait_synced(timeout=10)
+        assert [each.health.cache_problem for each in (converted, secrets)] == ["", ""]
 
 
 async def test_informers_of_different_objects_share_a_file(path: Path) -> None:
@@ -324,6 +332,18 @@ async def test_a_full_disk_ends_only_the_use_of_the_file(
         assert names(warm.pods.lister.list()) == ["a", "b", "c"]
 
 
+def process_uses(path: Path) -> str:
+    """Return what a process receives that tries to use a file: an error, or ``free``."""
+    code = (
+        "import sqlite3, sys\n"
+        "try: sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')\n"
+        "except sqlite3.Error as error: print(error)\n"
+        "else: print('free')"
+    )
+    command = [sys.executable, "-c", code, path]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 async def test_a_file_is_used_by_one_process_at_a_time(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,8 +352,10 @@ async def test_a_file_is_used_by_one_process_at_a_time(
     cluster = cluster_with_pods("a")
     async with running(cluster, path) as first, running(cluster, path) as second:
         assert "is used by another process" in second.pods.health.cache_problem
+        assert process_uses(path) == "database is locked", "also after the failed attempt"
         assert second.requests.verbs == ["watchlist"]
         assert first.pods.health.cache_problem == ""
+    assert process_uses(path) == "free"
     assert len([each for each in caplog.records if "is used by another" in each.message]) == 1
 
 
@@ -354,6 +376,23 @@ async def test_a_damaged_block_is_read_from_the_server_with_a_warning(
     assert content(path) == damaged
     [warning] = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert "; remove it; the informers go on without a cache file" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"interval": 0}, ValueError, "interval"),
+        ({"interval": -1}, ValueError, "interval"),
+        ({"allow_secrets": 1}, TypeError, "allow_secrets"),
+        ({"version": 2}, TypeError, "version must be text, not 2"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_rejected(
+    options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        CacheFile("pods.db", **options)
+    assert repr(CacheFile("pods.db")) == "<CacheFile pods.db>"
 
 
 @pytest.mark.parametrize("options", [{"cache": "pods.db"}, {"cache": Path("pods.db")}])
