@@ -25,6 +25,7 @@ from tests.cachefile.programs import (
     until,
 )
 from tests.runtime.informers import cluster_with_pods, label_pod, names
+from tests.runtime.scripted_source import list_response, scripted_source
 
 
 class Pod(Struct):
@@ -376,6 +377,15 @@ async def test_a_damaged_block_is_read_from_the_server_with_a_warning(
     assert content(path) == damaged
     [warning] = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert "; remove it; the informers go on without a cache file" in warning.message
+
+
+async def test_a_source_without_an_identity_goes_on_without_the_file(path: Path) -> None:
+    source, cache = scripted_source(pods=[list_response()]), CacheFile(path, interval=INTERVAL)
+    async with SharedInformerFactory(source, cache=cache) as factory:
+        pods = factory.informer("pods", watch_list=False)
+        await pods.wait_synced(timeout=10)
+        assert "says neither its cluster nor its selection" in pods.health.cache_problem
+        assert not contains(path, b"")
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,20 @@ async def test_a_state_that_the_server_no_longer_knows_is_listed(path: Path) -> 
     assert stored(path) == ("1-2", expected(cluster, [1, 2])), "the removed pod is not in the file"
 
 
+async def test_the_shards_of_a_damaged_file_are_listed(path: Path) -> None:
+    cluster = cluster_with(60)
+    async with running(cluster, path, shard=MemoryAssignment(assigned=[1, 2])):
+        pass
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE blocks SET bodies = x'00'")
+    group = MemoryAssignment(assigned=[1])
+    async with running(cluster, path, shard=group) as member:
+        assert "is corrupt" in member.pods.health.cache_problem
+        group.assign([1, 2])
+        await until_shown(member, cluster, [1, 2])
+        assert len(lists(member)) == 2
+
+
 async def test_shards_that_are_lost_while_they_are_restored_are_not_shown(path: Path) -> None:
     cluster, faults = cluster_with(60), Faults()
     async with running(cluster, path, shard=MemoryAssignment(assigned=[1, 2, 3])):
