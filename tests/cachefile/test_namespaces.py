@@ -15,6 +15,7 @@ from aioinformer import (
     CacheFile,
     Deleted,
     Event,
+    KubeObject,
     Scope,
     SharedInformer,
     SharedInformerFactory,
@@ -189,6 +190,36 @@ async def test_a_namespace_with_other_selectors_than_in_the_last_run_is_delivere
     assert view.heard[2:] == ["Added web"]
     async with running(cluster, path, namespaces=["a"], setup=view.add):
         await until(lambda: view.is_right(cluster, ["a"]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"managed_fields": True}, {"transform": KubeObject.to_dict}, {"labels": "!app"}]
+)
+async def test_an_informer_of_another_stored_form_or_selector_begins_anew_for_its_durable_handlers(
+    path: Path, options: dict[str, Any]
+) -> None:
+    cluster, view = cluster_with_namespaces(), View()
+    for each in ({}, options):
+        async with running(cluster, path, namespaces=["a"], setup=view.add, **each) as program:
+            await until(lambda: view.is_right(cluster, ["a"]))
+            assert program.requests.verbs[0] == "watchlist"
+    assert view.heard == ["Added in-a", "Added in-a"], "and no removal of the other's objects"
+
+
+async def test_a_removal_that_was_handled_before_a_crash_is_delivered_again_with_the_objects(
+    path: Path,
+) -> None:
+    cluster, view = cluster_with_namespaces(), View()
+    async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
+        await until(lambda: view.is_right(cluster, ["a", "b"]))
+    crashed, slow = path.with_name("crashed.db"), CacheFile(path, interval=60)
+    view.heard.clear()
+    async with running(cluster, path, cache=slow, namespaces=["a", "b"], setup=view.add) as program:
+        program.pods.remove_namespace("b")
+        await until(lambda: view.heard == ["Deleted in-b"])
+        crash_file(Random(), path, crashed, cut=False)
+    async with running(cluster, crashed, namespaces=["a", "b"], setup=view.add):
+        await until(lambda: view.heard == ["Deleted in-b", "Deleted in-b", "Added in-b"])
 
 
 async def test_two_informers_of_several_namespaces_have_no_durable_name_in_common(

@@ -205,6 +205,7 @@ async def test_informers_of_other_selectors_shapes_and_versions_do_not_share_a_s
         {},
         {"labels": "app=shop"},
         {"namespace": "default"},
+        {"namespaces": ["default"]},
         {"metadata_only": True},
         {"managed_fields": True},
         {"transform": unchanged},
