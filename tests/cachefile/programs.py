@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from aioinformer import CacheFile, Deleted, Event, SharedInformer, SharedInformerFactory, Updated
 from aioinformer.metrics import Metrics
@@ -63,6 +63,7 @@ async def running(
     path: Path,
     *,
     durable: str | None = None,
+    since: Literal["everything", "now"] = "everything",
     faults: Faults | None = None,
     setup: Callable[[Program], object] = lambda _: None,
     wait: bool = True,
@@ -82,7 +83,7 @@ async def running(
     )
     program = Program(factory, factory.informer("pods", **options))
     program.requests = requests
-    program.pods.add_handler(program.handle, durable=durable)
+    program.pods.add_handler(program.handle, durable=durable, durable_since=since)
     setup(program)
     async with factory:
         if wait:

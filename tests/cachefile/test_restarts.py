@@ -361,17 +361,19 @@ async def test_a_file_is_used_by_one_process_at_a_time(
     assert len([each for each in caplog.records if "is used by another" in each.message]) == 1
 
 
-@pytest.mark.parametrize("durable", [None, "audit"])
+@pytest.mark.parametrize(
+    "options", [{}, {"durable": "audit"}, {"durable": "audit", "since": "now"}]
+)
 async def test_a_damaged_block_is_read_from_the_server_with_a_warning(
-    path: Path, caplog: pytest.LogCaptureFixture, durable: str | None
+    path: Path, caplog: pytest.LogCaptureFixture, options: dict[str, Any]
 ) -> None:
     cluster = cluster_with_pods("first", "other")
-    async with running(cluster, path, durable=durable):
+    async with running(cluster, path, **options):
         await until(lambda: pods_are_stored(cluster, path, "default"))
     damaged = content(path).replace(b"first", b"fjrst")
     assert damaged != content(path)
     put_content(path, damaged)
-    async with running(cluster, path, durable=durable) as warm:
+    async with running(cluster, path, **options) as warm:
         assert names(warm.pods.lister.list()) == ["first", "other"]
         assert "is corrupt" in warm.pods.health.cache_problem
         await until(lambda: sorted(warm.heard) == ["= first", "= other"])
