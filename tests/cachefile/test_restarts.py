@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,13 @@ def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
+def last_block(path: Path) -> int:
+    """Return the number of the newest block of objects in a file that is closed."""
+    with closing(sqlite3.connect(path)) as connection:
+        number: int = connection.execute("SELECT max(id) FROM blocks").fetchone()[0]
+    return number
+
+
 def modes(path: Path) -> set[int]:
     return {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
 
@@ -91,6 +99,10 @@ async def test_a_warm_start_sends_no_list_and_delivers_the_changes_of_the_downti
         ]
         assert warm.pods.health.restored is None
         assert warm.pods.health.cache_problem == ""
+    before = last_block(path)
+    async with running(cluster, path):
+        pass
+    assert last_block(path) == before, "what is in the file already is not written again"
 
 
 async def test_only_this_user_can_read_the_file(path: Path) -> None:
@@ -342,7 +354,7 @@ def process_uses(path: Path) -> str:
         "except sqlite3.Error as error: print(error)\n"
         "else: print('free')"
     )
-    command = [sys.executable, "-c", code, path]
+    command = [sys.executable, "-c", code, str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
