@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
+
+import pytest
 
 from aioinformer import CacheFile, Deleted, Event, SharedInformer, SharedInformerFactory, Updated
 from aioinformer.metrics import Metrics
@@ -117,6 +120,20 @@ def pods_are_stored(cluster: Cluster, path: Path, *namespaces: str) -> bool:
     content = b"".join(each.read_bytes() for each in (path, Path(f"{path}-wal")) if each.exists())
     pods = [pod for each in namespaces for pod in cluster.objects("pods", namespace=each)]
     return all(pod["metadata"]["uid"].encode() in content for pod in pods)
+
+
+def change_connect(
+    monkeypatch: pytest.MonkeyPatch, before: Callable[[], object] = bool, **changes: Any
+) -> None:
+    """Call ``before`` when SQLite is about to open a file, and open it with other options."""
+    connect = sqlite3.connect
+
+    def changed(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        before()
+        connection: sqlite3.Connection = connect(*arguments, **(options | changes))
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", changed)
 
 
 def crash_file(random: Random, path: Path, crashed: Path, *, cut: bool | None = None) -> None:

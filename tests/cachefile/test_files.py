@@ -9,7 +9,6 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +17,14 @@ import pytest
 
 from aioinformer import CacheFile, Client, SharedInformerFactory
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
-from tests.cachefile.programs import INTERVAL, pods_are_stored, running, send_bookmarks_often, until
+from tests.cachefile.programs import (
+    INTERVAL,
+    change_connect,
+    pods_are_stored,
+    running,
+    send_bookmarks_often,
+    until,
+)
 from tests.runtime.informers import cluster_with_pods, label_pod, names
 
 PAGE_BYTES = 16384
@@ -195,15 +201,8 @@ async def test_a_volume_that_lets_a_group_read_all_files_keeps_the_cache_of_a_ki
 async def test_no_name_that_sqlite_opens_is_free_for_another_user_s_file_while_sqlite_opens_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect, found = sqlite3.connect, list[set[str]]()
-
-    def spy(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        found.append({each.name for each in path.parent.iterdir()})
-        connection: sqlite3.Connection = connect(*arguments, **options)
-        return connection
-
-    monkeypatch.setattr(sqlite3, "connect", spy)
-    cluster = cluster_with_pods("a")
+    cluster, found = cluster_with_pods("a"), list[set[str]]()
+    change_connect(monkeypatch, lambda: found.append({each.name for each in path.parent.iterdir()}))
     for _ in ("new", "existing"):
         async with running(cluster, path):
             await until(lambda: pods_are_stored(cluster, path, "default"))
@@ -211,7 +210,7 @@ async def test_no_name_that_sqlite_opens_is_free_for_another_user_s_file_while_s
             assert {each.name for each in path.parent.iterdir()} == {"cache.db", "cache.db-wal"}
             assert modes(path.parent) == {0o600}
         assert [each.name for each in path.parent.iterdir()] == ["cache.db"]
-    with closing(connect(path)) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA page_size").fetchone()[0] == PAGE_BYTES
 
 
@@ -316,7 +315,7 @@ async def test_a_full_disk_keeps_the_earlier_state(
             return super().execute(sql, *parameters)
 
     cluster, random = cluster_with_pods("a"), Random(1)
-    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=SmallDisk))
+    change_connect(monkeypatch, factory=SmallDisk)
     async with running(cluster, path) as program:
         await until(lambda: pods_are_stored(cluster, path, "default"))
         for number in range(40):  # with texts that can't be compressed
@@ -337,15 +336,13 @@ async def test_a_full_disk_keeps_the_earlier_state(
 async def test_a_program_that_ends_while_the_file_is_opened_leaves_it_to_others(
     path: Path, monkeypatch: pytest.MonkeyPatch, *, others: bool
 ) -> None:
-    connect, began, ended = sqlite3.connect, threading.Event(), threading.Event()
+    began, ended = threading.Event(), threading.Event()
 
-    def connect_slowly(*arguments: Any, **options: Any) -> sqlite3.Connection:
+    def wait() -> None:
         began.set()
         ended.wait(30)
-        connection: sqlite3.Connection = connect(*arguments, **options)
-        return connection
 
-    monkeypatch.setattr(sqlite3, "connect", connect_slowly)
+    change_connect(monkeypatch, wait)
     cluster, cache = cluster_with_pods("a"), CacheFile(path, interval=INTERVAL)
     if others:  # in the same process
         async with running(cluster, path, cache=cache, wait=False) as second:

@@ -20,6 +20,7 @@ from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.cachefile.programs import (
     INTERVAL,
+    change_connect,
     pods_are_stored,
     running,
     send_bookmarks_often,
@@ -361,8 +362,7 @@ def process_uses(path: Path) -> str:
 async def test_a_file_is_used_by_one_process_at_a_time(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = sqlite3.connect  # which waits two seconds for the lock
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **(k | {"timeout": 0.05})))
+    change_connect(monkeypatch, timeout=0.05)  # in the place of two seconds for the lock
     cluster = cluster_with_pods("a")
     async with running(cluster, path) as first, running(cluster, path) as second:
         assert "is used by another process" in second.pods.health.cache_problem
