@@ -142,16 +142,18 @@ async def test_a_namespace_that_returns_is_stored_again(path: Path) -> None:
     assert view.heard == ["Deleted in-b"]
 
 
+@pytest.mark.parametrize("durable", [None, "new"])
 async def test_a_namespace_that_leaves_between_two_runs_is_deleted_and_delivered_anew(
-    path: Path,
+    path: Path, durable: str | None
 ) -> None:
     cluster, view = cluster_with_namespaces(), View()
     async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
         await until(lambda: view.is_right(cluster, ["a", "b"]))
     view.heard.clear()
-    async with running(cluster, path, namespaces=["a"], setup=view.add, durable=None) as second:
-        await until(lambda: view.heard == ["Deleted in-b"])
-        assert second.heard == ["= in-a"], "a handler that is not durable never knew in-b"
+    options: dict[str, Any] = {"namespaces": ["a"], "durable": durable}
+    async with running(cluster, path, setup=view.add, **options) as second:
+        await until(lambda: view.heard == ["Deleted in-b"] and second.heard)
+    assert second.heard == ["= in-a"], "this handler never knew in-b"
     async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
         await until(lambda: view.heard == ["Deleted in-b", "Added in-b"])
 
