@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.cachefile.programs import (
     INTERVAL,
+    Program,
     change_connect,
     pods_are_stored,
     running,
@@ -27,6 +28,7 @@ from tests.cachefile.programs import (
     until,
 )
 from tests.runtime.informers import cluster_with_pods, label_pod, names
+from tests.runtime.scopes.memory_assignment import MemoryAssignment
 from tests.runtime.scripted_source import list_response, scripted_source
 
 
@@ -306,7 +308,14 @@ async def test_informers_of_different_objects_share_a_file(path: Path) -> None:
         assert [each.health.cache_problem for each in informers] == ["", ""]
 
 
-async def test_rejected_objects_are_read_again_after_a_restart(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("assigned", "heard"),
+    [(None, ["= a", "~ a ->bad"]), (range(8), ["= a"])],
+    ids=["all", "shards"],
+)
+async def test_rejected_objects_are_read_again_after_a_restart(
+    path: Path, assigned: range | None, heard: list[str]
+) -> None:
     cluster, fixed = cluster_with_pods("a"), asyncio.Event()
 
     def transform(obj: KubeObject) -> KubeObject:
@@ -314,13 +323,17 @@ async def test_rejected_objects_are_read_again_after_a_restart(path: Path) -> No
             raise ValueError("bad")
         return obj
 
-    async with running(cluster, path, transform=transform) as cold:
+    def start() -> AbstractAsyncContextManager[Program]:
+        shard = None if assigned is None else MemoryAssignment(assigned=assigned)
+        return running(cluster, path, transform=transform, shard=shard)
+
+    async with start() as cold:
         label_pod(cluster, "a", "bad")
         await until(lambda: cold.pods.health.rejected)
     fixed.set()
-    async with running(cluster, path, transform=transform) as warm:
+    async with start() as warm:
         assert warm.pods.lister["default/a"].labels["value"] == "bad"
-        await until(lambda: warm.heard[-1:] == ["~ a ->bad"])
+        await until(lambda: warm.heard == heard)
 
 
 async def test_a_full_disk_ends_only_the_use_of_the_file(
