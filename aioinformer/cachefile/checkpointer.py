@@ -22,7 +22,7 @@ from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.listener import Listener
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.cachefile.cache_file import CacheFile
@@ -149,7 +149,7 @@ class Checkpointer:
 
     # -- restoring -----------------------------------------------------------------------------
 
-    async def restore_and_run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
+    async def restore_and_run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
         """Run a reflector, and continue the stored state of its scope if there is one."""
         self._started = True
         stored = await self._restore(reflector.source, queue, scope)
@@ -161,7 +161,7 @@ class Checkpointer:
             await reflector.run(resume_from=stored.version, restored=True)
 
     async def _restore(
-        self, source: ListerWatcher, queue: InformerQueue, scope: str
+        self, source: ListerWatcher, queue: EntryQueue, scope: str
     ) -> StoredScope | None:
         """Queue the stored state of a scope. Return it; ``None`` if nothing is stored."""
         stored = await self._read_scope(source, scope)
@@ -177,7 +177,7 @@ class Checkpointer:
         self._durable.restore(scope, stored)
         self._forget_handlers(stored.handlers)
         self._written[scope] = stored.written
-        queue.restore(objects, stored.version)
+        queue.put(Replaced(objects, stored.version, restored=True))
         return stored
 
     async def open_shards(self, source: ListerWatcher, scope: str) -> StoredShards | None:

@@ -22,10 +22,11 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
+from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import is_numeric, is_older
 from aioinformer._core.quantities import quantity
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
@@ -49,7 +50,7 @@ class ShardReader:
         self,
         name: str,
         reflector: Reflector,
-        queue: InformerQueue,
+        queue: EntryQueue,
         shards: GroupShards,
         group: StrictTaskGroup,
         *,
@@ -113,10 +114,10 @@ class ShardReader:
         step = self._observe().receive(_age_of(version, known, follows=follows), now)
         watched = self._shards.ranges_of(self._reads.watched)
         if step.use is StateUse.EXTEND:
-            self._queue.extend_state(list(objects), version, gained)
+            self._queue.put(Replaced(list(objects), version, gained=gained, extends=True))
             self._filter.extend(watched, gained, version)
         elif step.use is StateUse.REPLACE:
-            self._queue.replace(list(objects), version, gained=gained)
+            self._queue.put(Replaced(list(objects), version, gained=gained))
             self._filter.narrow(watched, None)
             self._reflector.reporter.mark_fresh(now)
         elif step.use is StateUse.DISCARD:
@@ -170,9 +171,10 @@ class ShardReader:
             self._filter.narrow(ranges_of(reads.watched), unread)
         if step.retained is not None:
             # Behind all that was read of the lost shards, whose changes the filter drops from now.
-            self._queue.retain(self._shards.ranges_of(step.retained))
+            retained = self._shards.ranges_of(step.retained)
+            self._queue.put(Replaced((), "", "scope_removed", retained=retained))
         if step.is_empty:
-            self._queue.replace((), self._reflector.resource_version)
+            self._queue.put(Replaced((), self._reflector.resource_version))
             self._reflector.reporter.status.set_state("watching")
 
     def _start_main(self, *, resume_from: str = "", read_again: bool = False) -> None:

@@ -7,7 +7,7 @@ state isn't in memory twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from aioinformer._core.codec.list_decoder import ListDecoder
@@ -46,7 +46,7 @@ async def verify(
     contents: bool,
     managed_fields: bool,
     converter: Converter | None = None,
-    repair: Callable[[Sequence[Correction]], None] | None = None,
+    repair: Callable[[Correction], None] | None = None,
 ) -> Verification | None:
     """Compare the cache of one scope with its source; ``repair`` queues corrections.
 
@@ -68,7 +68,8 @@ async def verify(
         if repair is None or not comparison.corrections:
             return result
         guard.pending = len(comparison.corrections)
-        repair(comparison.corrections)
+        for correction in comparison.corrections:
+            repair(correction)
         await waiters.wait_until(lambda: not guard.pending)
         return replace(result, repaired=guard.repaired)
     finally:

@@ -96,4 +96,5 @@ class Confirmed(Struct, frozen=True, gc=False):
     scope: str | None = None
 
 
-QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction | Confirmed
+StateEntry: TypeAlias = Replaced | Confirmed | Correction
+QueueEntry: TypeAlias = Delta | Bookmark | Resync | StateEntry

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
@@ -17,13 +17,11 @@ if TYPE_CHECKING:  # for informers of shards
     from aioinformer._runtime.reporting.health import Health
     from aioinformer.sharding.state.ranges import HashRanges
 
-RunReflector: TypeAlias = Callable[[Reflector, InformerQueue, str], Coroutine[Any, Any, None]]
+RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, Any, None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
 
 
-def run_reflector(
-    reflector: Reflector, queue: InformerQueue, scope: str
-) -> Coroutine[Any, Any, None]:
+def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> Coroutine[Any, Any, None]:
     return reflector.run()
 
 
@@ -86,7 +84,7 @@ class SingleReflector:
         self,
         name: str,
         reflector: Reflector,
-        queue: InformerQueue,
+        queue: EntryQueue,
         indexer: Indexer,
         run: RunReflector = run_reflector,
     ) -> None:

@@ -33,6 +33,7 @@ from aioinformer._core.listwatch.transitions import (
     Wait,
 )
 from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.deltas import Confirmed, Replaced
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import is_built_in_group
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
@@ -373,7 +374,7 @@ class Reflector:
         self._availability.reset()
         version = self._state.resource_version
         gained = None if self.shard is None else self.shard.take_gained()
-        self._queue.replace(objects, version, gained=gained)
+        self._queue.put(Replaced(objects, version, gained=gained))
         if self._state.version_went_back:
             self.reporter.server_rewound(ServerRewound(str(self._source.resource), version))
 
@@ -462,7 +463,7 @@ class Reflector:
         return full
 
     def _confirm_restored(self) -> None:
-        self._queue.confirm()
+        self._queue.put(Confirmed())
         self.reporter.mark_fresh(asyncio.get_running_loop().time())
 
     def _complete_initial_list(self, initial: InitialList) -> None:
@@ -490,7 +491,7 @@ class Reflector:
             # Not before the first state: an empty cache must not pass for a synced one.
             is_cached = self._state.resource_version and not is_built_in_group(requested.group)
             if confirmed and is_cached:
-                self._queue.replace([], self._state.resource_version, reason="resource_gone")
+                self._queue.put(Replaced((), self._state.resource_version, "resource_gone"))
         elif found is not None and outcome is Outcome.API_VERSION_CHANGED:
             self._source = source.with_resource(found)
             self.reporter.resource_moved(

@@ -8,6 +8,7 @@ import pytest
 
 from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced
 from aioinformer._core.cache.delta_fifo import HIGH_BYTES, HIGH_MARK
+from aioinformer._core.objects.deltas import Confirmed
 from aioinformer._runtime.reflector.delta_queue import ScopeQueue
 from tests.runtime.scripted_source import PODS, pod, yield_to_loop
 
@@ -121,15 +122,17 @@ async def test_entries_of_a_namespace_carry_its_name() -> None:
     change = changes(1)[0]
 
     scoped.feed([change, Bookmark("9")])
-    scoped.replace([], "10")
+    scoped.put(Replaced([], "10"))
+    scoped.put(Confirmed())
     scoped.remove()
     scoped.feed([change])
-    scoped.replace([], "11")
+    scoped.put(Replaced([], "11"))
 
-    assert [queue.pop() for _ in range(5)] == [
+    assert [queue.pop() for _ in range(6)] == [
         change,
         Bookmark("9", scope="web"),
         Replaced([], "10", scope="web"),
+        Confirmed("web"),
         Replaced((), "", "scope_removed", "web"),
         None,
     ]

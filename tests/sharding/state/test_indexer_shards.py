@@ -49,7 +49,7 @@ def test_the_objects_of_other_shards_are_removed(
     fifo, indexer = DeltaFIFO(), Indexer({"namespace": lambda obj: [obj.key.namespace]})
     objects = pods(chosen)
     fifo.replace(objects, "7")
-    fifo.retain(ranges)
+    fifo.put(Replaced((), "", "scope_removed", retained=ranges))
     commit(indexer.replace(popped(fifo)), steps)
     events = commit(indexer.replace(popped(fifo)), steps)
     kept = {obj.key: obj for obj in objects if ranges.has(obj.uid, obj.key.namespace)}
@@ -124,7 +124,7 @@ def test_the_state_of_gained_shards_leaves_the_other_objects_as_they_are(
     kept = [obj for obj in pods(before) if not gained.has(obj.uid, obj.key.namespace)]
     added = [obj for obj in pods(after) if gained.has(obj.uid, obj.key.namespace)]
     fifo.replace(kept, "7")
-    fifo.extend_state(added, "9", gained)
+    fifo.put(Replaced(added, "9", gained=gained, extends=True))
     commit(indexer.replace(popped(fifo)), steps)
     events = commit(indexer.replace(popped(fifo)), steps)
     expected = {obj.key: obj for obj in kept} | {obj.key: obj for obj in added}

@@ -23,7 +23,7 @@ def a_removed_namespace_stays(_: Original, queue: ScopeQueue) -> Any:
 
 @planted_bug(ScopeQueue, "remove", promises={2})
 def a_removed_namespace_vanishes(_: Original, queue: ScopeQueue) -> Any:
-    queue.replace((), "", reason="vanished")
+    queue.put(Replaced((), ""))
     queue.closed = True
 
 
