@@ -114,10 +114,10 @@ class ShardReader:
         step = self._observe().receive(_age_of(version, known, follows=follows), now)
         watched = self._shards.ranges_of(self._reads.watched)
         if step.use is StateUse.EXTEND:
-            self._queue.put(Replaced(list(objects), version, gained=gained, extends=True))
+            self._queue.put(Replaced(list(objects), version, initial=gained, extends=True))
             self._filter.extend(watched, gained, version)
         elif step.use is StateUse.REPLACE:
-            self._queue.put(Replaced(list(objects), version, gained=gained))
+            self._queue.put(Replaced(list(objects), version, initial=gained))
             self._filter.narrow(watched, None)
             self._reflector.reporter.mark_fresh(now)
         elif step.use is StateUse.DISCARD:
@@ -171,8 +171,8 @@ class ShardReader:
             self._filter.narrow(ranges_of(reads.watched), unread)
         if step.retained is not None:
             # Behind all that was read of the lost shards, whose changes the filter drops from now.
-            retained = self._shards.ranges_of(step.retained)
-            self._queue.put(Replaced((), "", "scope_removed", retained=retained))
+            kept = self._shards.ranges_of(step.retained)
+            self._queue.put(Replaced((), "", "scope_removed", kept=kept))
         if step.is_empty:
             self._queue.put(Replaced((), self._reflector.resource_version))
             self._reflector.reporter.status.set_state("watching")

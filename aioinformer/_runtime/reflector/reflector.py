@@ -373,8 +373,8 @@ class Reflector:
     def _publish_state(self, objects: Sequence[KubeObject]) -> None:
         self._availability.reset()
         version = self._state.resource_version
-        gained = None if self.shard is None else self.shard.take_gained()
-        self._queue.put(Replaced(objects, version, gained=gained))
+        initial = None if self.shard is None else self.shard.take_gained()
+        self._queue.put(Replaced(objects, version, initial=initial))
         if self._state.version_went_back:
             self.reporter.server_rewound(ServerRewound(str(self._source.resource), version))
 

@@ -13,17 +13,16 @@ from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
     Correction,
+    CorrectionGuard,
     Delta,
     DeltaKind,
     QueueEntry,
-    RepairGuard,
     Replaced,
     Resync,
     StateEntry,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.stored import ModelObject
-from aioinformer.sharding.state.ranges import HashRanges
 from tests.core import strategies
 from tests.core.builders import PODS, added, deleted, delta, key, pod, updated
 
@@ -393,9 +392,12 @@ def test_a_batch_is_queued_behind_its_bookmarks_and_its_redundant_deletions() ->
 
 
 def test_only_a_whole_state_makes_the_queue_synced() -> None:
-    gained, a, b = HashRanges.of([1], 4, "uid"), pod("a"), pod("b")
-    added_state = Replaced([b], "7", scope="web", gained=gained, extends=True)
-    removed_state = Replaced((), "", "scope_removed", "web", retained=gained)
+    def admit(uid: str, namespace: str) -> bool:
+        return uid == b.uid
+
+    a, b = pod("a"), pod("b")
+    added_state = Replaced([b], "7", scope="web", initial=admit, extends=True)
+    removed_state = Replaced((), "", "scope_removed", "web", kept=admit)
     fifo = DeltaFIFO()
     fifo.add(a)
     fifo.put(added_state)
@@ -404,13 +406,13 @@ def test_only_a_whole_state_makes_the_queue_synced() -> None:
     assert drained(fifo) == [added(a), added_state, removed_state]
     assert not fifo.synced, "these were no whole states"
 
-    fifo.put(restored := Replaced([], "5", gained=gained, restored=True))
+    fifo.put(restored := Replaced([], "5", initial=admit, restored=True))
     assert (drained(fifo), fifo.synced) == ([restored], True)
 
 
 def test_corrections_and_confirmations_keep_their_order_among_changes() -> None:
     fifo, a = DeltaFIFO(), pod("a")
-    guard = RepairGuard()
+    guard = CorrectionGuard()
     entries: list[StateEntry] = [
         Correction(a.key, None, a, guard),
         Confirmed("web"),
