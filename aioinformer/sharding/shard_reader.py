@@ -22,6 +22,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
+from aioinformer._core.listwatch.reflector_requests import Start
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import is_numeric, is_older
@@ -155,9 +156,9 @@ class ShardReader:
             self._stop_main()
         self._queue_removals(step)
         if step.main is MainRead.STATE:
-            self._start_main(read_again=True)
+            self._start_main()
         elif step.main is MainRead.WATCH:
-            self._start_main(resume_from=resume_from)
+            self._start_main(resume_from)
         if step.gained is GainedRead.LIST or step.gained is GainedRead.RESTORE:
             self._start_gain(step.gained)
         if step.deadline is not None:
@@ -177,18 +178,22 @@ class ShardReader:
             self._queue.put(Replaced((), self._reflector.resource_version))
             self._reflector.reporter.status.set_state("watching")
 
-    def _start_main(self, *, resume_from: str = "", read_again: bool = False) -> None:
+    def _start_main(self, resume_from: str | None = None) -> None:
         """Let the reflector read the watched shards, by a watch or beginning with their state."""
         if self._stored is not None:
             self._stored.discard(self._reads.watched)
-        request = self._run_main(resume_from, read_again=read_again)
+        request = self._run_main(resume_from)
         self._main = self._group.start(request, name=f"reflector of {self._name}")
 
-    async def _run_main(self, resume_from: str, *, read_again: bool) -> None:
+    async def _run_main(self, resume_from: str | None) -> None:
         if self._ending:
             await asyncio.wait(self._ending)
         self._reads.main_began()
-        await self._reflector.run(resume_from=resume_from, read_again=read_again, newest=True)
+        if resume_from is None:
+            start = Start(not_older_than=self._reflector.resource_version, newest=True)
+        else:
+            start = Start(resume_from=resume_from, newest=True)
+        await self._reflector.run(start)
 
     def _stop_main(self) -> None:
         task, self._main = self._main, None
@@ -266,9 +271,9 @@ async def _run_gain(
         if stored is not None and reflector.ranges is not None:
             await queue.restore_from(stored, reflector.ranges)
         if stored is None or stored.problem:
-            await reflector.run(newest=True)
+            await reflector.run(Start(newest=True))
         else:
-            await reflector.run(resume_from=stored.version, restored=True, newest=True)
+            await reflector.run(Start(resume_from=stored.version, restored=True, newest=True))
     finally:
         reflector.reporter.trace.closed()
         reflector.reporter.status.set_state("stopped")
