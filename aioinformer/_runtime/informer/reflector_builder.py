@@ -10,7 +10,7 @@ from msgspec import Struct
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.reflector.delta_queue import EntryQueue, ScopeQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
     SupportsListOptions,
@@ -71,7 +71,7 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
         )
 
     def make_scoped(
-        self, source: ScopedSource, name: str, scope: Scope, queue: ScopeQueue
+        self, source: ScopedSource, name: str, scope: Scope, queue: EntryQueue
     ) -> Reflector:
         opened, part = source.open(name, scope), self.reporter.make_part(name)
         return self.make(opened, queue, reporter=part, optional=scope.optional)

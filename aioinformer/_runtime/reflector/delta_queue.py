@@ -10,17 +10,8 @@ import asyncio
 from collections.abc import Container, Sequence
 from typing import Protocol
 
-from msgspec.structs import replace
-
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.objects.deltas import (
-    Bookmark,
-    Confirmed,
-    Delta,
-    QueueEntry,
-    Replaced,
-    StateEntry,
-)
+from aioinformer._core.objects.deltas import Bookmark, Delta, QueueEntry, Replaced, StateEntry
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 
 
@@ -94,46 +85,3 @@ class DeltaQueue:
 
     def __repr__(self) -> str:
         return f"<DeltaQueue {self.fifo!r}>"
-
-
-class ScopeQueue:
-    """The end of a shared DeltaQueue that the reflector of one namespace feeds.
-
-    Whole states and bookmarks carry the namespace as their scope; changes have it in their key.
-    """
-
-    def __init__(self, queue: DeltaQueue, namespace: str) -> None:
-        self._queue = queue
-        self._namespace = namespace
-        self.closed = False
-        """True once the namespace was removed. Nothing is queued any more."""
-
-    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        if self.closed:
-            return False
-        return self._queue.feed(
-            [
-                Bookmark(each.resource_version, each.ends_initial, self._namespace)
-                if isinstance(each, Bookmark)
-                else each
-                for each in entries
-            ]
-        )
-
-    def put(self, entry: StateEntry) -> None:
-        if self.closed:
-            return
-        if isinstance(entry, Replaced | Confirmed):
-            entry = replace(entry, scope=self._namespace)
-        self._queue.put(entry)
-
-    def remove(self) -> None:
-        """Queue the removal of the namespace's objects, and nothing after it."""
-        self.put(Replaced((), "", "scope_removed"))
-        self.closed = True
-
-    async def room(self) -> None:
-        await self._queue.room()
-
-    def __repr__(self) -> str:
-        return f"<ScopeQueue of {self._namespace} {self._queue!r}>"

@@ -9,9 +9,8 @@ from weakref import WeakKeyDictionary
 from aioinformer import Deleted, Event, Scope, SharedInformer, Updated
 from aioinformer._core.listwatch.polling import Polling
 from aioinformer._core.objects.deltas import Replaced
-from aioinformer._runtime.reflector.delta_queue import ScopeQueue
 from aioinformer.namespaces.namespace_follower import NamespaceFollower
-from aioinformer.namespaces.scope_set import ScopeSet
+from aioinformer.namespaces.scope_set import ScopeQueue, ScopeSet
 from aioinformer.namespaces.state.partitions import PartitionedIndexer
 from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
 
