@@ -102,7 +102,7 @@ _PAGES = {
     "lowlevel": (
         "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue Feature IndexFunction Indexer"
         " InformerOptions InformerParts ListRequest ListerWatcher Reflector ReflectorOptions"
-        " Replaced Resync ScopeHealth Shape Source Transform WatchRequest"
+        " Replaced Resync ScopeHealth Shape Source Start Transform WatchRequest"
     ),
     "metrics": "Levels Metrics",
     "operator": "ControllerBuilder OperatorHealth",

@@ -20,11 +20,10 @@ from aioinformer._runtime.informer.feature import (
 from aioinformer._runtime.informer.pipeline import departure_from
 from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.informer.reflectors import RunReflector
-from aioinformer._runtime.reflector.delta_queue import ScopeQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.namespaces.scope_set import ScopeSet
+from aioinformer.namespaces.scope_set import ScopeQueue, ScopeSet
 from aioinformer.namespaces.scoped_source import ScopedSource
 from aioinformer.namespaces.state.partitions import PartitionedIndexer
 from aioinformer.namespaces.state.scopes import Scope, check_namespace, check_scope

@@ -64,7 +64,7 @@ async def _compare(
             contents=contents,
             managed_fields=pipeline.builder.managed_fields,
             converter=pipeline.builder.converter,
-            repair=pipeline.queue.correct if repair else None,
+            repair=pipeline.queue.put if repair else None,
         )
         for part in pipeline.reflectors.parts()
     ]

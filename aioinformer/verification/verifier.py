@@ -7,7 +7,7 @@ state isn't in memory twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from aioinformer._core.codec.list_decoder import ListDecoder
@@ -15,8 +15,9 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.reflector_requests import ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
-from aioinformer._core.objects.deltas import Correction, RepairGuard
+from aioinformer._core.objects.deltas import Correction, CorrectionGuard
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._runtime.informer.reflectors import ScopePart
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
@@ -35,8 +36,7 @@ MAX_ATTEMPTS = 5
 class ServerForm:
     managed_fields: bool
     converter: Converter | None
-    ranges: HashRanges | None
-    """The hashes of the objects that the cache holds; ``None`` for all."""
+    admit: Admit | None
 
 
 async def verify(
@@ -46,7 +46,7 @@ async def verify(
     contents: bool,
     managed_fields: bool,
     converter: Converter | None = None,
-    repair: Callable[[Sequence[Correction]], None] | None = None,
+    repair: Callable[[Correction], None] | None = None,
 ) -> Verification | None:
     """Compare the cache of one scope with its source; ``repair`` queues corrections.
 
@@ -55,12 +55,12 @@ async def verify(
     can take until the next bookmark, a minute. Raises ``NotSynced``, ``FetchError``, or
     ``NotRunning`` if the informer ends meanwhile.
     """
-    guard, indexer = RepairGuard(), part.indexer
+    guard, indexer = CorrectionGuard(), part.indexer
     if repair is not None:
         indexer.guards.append(guard)
     collects = None if repair is None else guard
     try:
-        form = ServerForm(managed_fields, converter, part.ranges)
+        form = ServerForm(managed_fields, converter, part.admit)
         comparison = await _compare(part, waiters, form, collects, contents)
         result = None if comparison is None else await _finish(comparison)
         if comparison is None or result is None or part.has_left():
@@ -68,9 +68,10 @@ async def verify(
         if repair is None or not comparison.corrections:
             return result
         guard.pending = len(comparison.corrections)
-        repair(comparison.corrections)
+        for correction in comparison.corrections:
+            repair(correction)
         await waiters.wait_until(lambda: not guard.pending)
-        return replace(result, repaired=guard.repaired)
+        return replace(result, repaired=guard.applied)
     finally:
         if repair is not None:
             indexer.guards.remove(guard)
@@ -80,7 +81,7 @@ async def _compare(
     part: ScopePart,
     waiters: CacheWaiters,
     form: ServerForm,
-    guard: RepairGuard | None,
+    guard: CorrectionGuard | None,
     contents: bool,
 ) -> Comparison | None:
     """Return a comparison that has all of the server's objects; ``None`` if the scope has left."""
@@ -140,7 +141,7 @@ async def _add_server_objects(
             source.resource,
             managed_fields=form.managed_fields,
             namespace=served_namespace(source),
-            shard=None if form.ranges is None else ShardFilter(form.ranges),
+            shard=ShardFilter(form.admit) if isinstance(form.admit, HashRanges) else None,
         )
         async with source.list(request) as chunks:
             # One by one, because the comparison of contents decodes two bodies per object.

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._core.objects.object_key import Admit
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-if TYPE_CHECKING:  # for informers of shards
+if TYPE_CHECKING:
     from aioinformer._runtime.reporting.health import Health
-    from aioinformer.sharding.state.ranges import HashRanges
 
-RunReflector: TypeAlias = Callable[[Reflector, InformerQueue, str], Coroutine[Any, Any, None]]
+RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, Any, None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
 
 
-def run_reflector(
-    reflector: Reflector, queue: InformerQueue, scope: str
-) -> Coroutine[Any, Any, None]:
+def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> Coroutine[Any, Any, None]:
     return reflector.run()
 
 
@@ -32,7 +30,8 @@ class ScopePart(Struct, frozen=True, eq=False):
 
     source: ListerWatcher
     indexer: Indexer
-    ranges: HashRanges | None
+    admit: Admit | None
+    """Admits the objects of the source that belong to the cache; ``None`` for all."""
     has_left: Callable[[], bool] = bool
     """Returns True if the informer doesn't read the scope any more."""
 
@@ -86,7 +85,7 @@ class SingleReflector:
         self,
         name: str,
         reflector: Reflector,
-        queue: InformerQueue,
+        queue: EntryQueue,
         indexer: Indexer,
         run: RunReflector = run_reflector,
     ) -> None:
