@@ -66,9 +66,9 @@ async def test_a_password_without_user_is_no_authorization_and_runs_the_plugin(
     tmp_path: Path,
 ) -> None:
     assert await load_header(tmp_path, {"password": "pw"}) == ""
-    assert await load_header(tmp_path, {"password": "pw", **plugin(tmp_path, {"token": "abc"})}) == (
-        "Bearer abc"
-    )
+    assert await load_header(
+        tmp_path, {"password": "pw", **plugin(tmp_path, {"token": "abc"})}
+    ) == ("Bearer abc")
 
 
 async def test_a_token_of_two_lines_is_rejected(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from aioinformer import Client, Timeouts
 from aioinformer.errors import ConfigurationError
-from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (
     CANARY,
     answer_authorization,

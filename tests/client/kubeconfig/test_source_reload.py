@@ -155,9 +155,7 @@ async def test_a_plugin_gets_the_cluster_in_the_form_of_kubectl(
     }
     user = fake.user(provideClusterInfo=True)
 
-    async with connect(
-        write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user))
-    ):
+    async with connect(write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user))):
         pass
 
     assert fake.last_exec_info["spec"]["cluster"] == {
