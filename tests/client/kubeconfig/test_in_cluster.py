@@ -5,20 +5,26 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trustme
 
+from aioinformer import Client, Timeouts
 from aioinformer._client.kubeconfig.in_cluster import InClusterConfig, MountedAuthority
 from aioinformer._client.kubeconfig.source import Kubeconfig
-from aioinformer.errors import ConfigurationError
+from aioinformer.errors import ConfigurationError, ConnectionFailed, Unauthorized
+from tests.client.accelerated_time import in_accelerated_time
+from tests.client.auth_servers import AuthenticatingServer, replace_certificate
 from tests.client.conftest import Certificates
 from tests.client.kubeconfig.kubectl_cases import CASES, Case
 from tests.client.kubeconfig.kubectl_cases import POD as SERVICE_ACCOUNT
 from tests.client.kubeconfigs import CANARY, error_chain_text, write_kubeconfig
+from tests.client.servers import http_server
+from tests.client.transports import PODS, error_texts, read, read_error, watching
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 TRIED = "nothing is at ~/.kube/config"
@@ -183,6 +189,61 @@ async def test_a_context_is_not_silently_ignored_in_a_pod(tmp_path: Path) -> Non
     source = Kubeconfig(None, "staging", {"KUBECONFIG": str(tmp_path / "missing")}, tmp_path)
 
     assert (await load_error(source)).startswith("there is no context 'staging': $KUBECONFIG names")
+
+
+@asynccontextmanager
+async def client_in_a_pod(
+    folder: Path, certificates: Certificates
+) -> AsyncGenerator[tuple[AuthenticatingServer, ssl.SSLContext, Client]]:
+    """Run a server that accepts the token of a pod, and a client in the pod."""
+    guard, tls = AuthenticatingServer("Bearer one"), certificates.server_context()
+    certificates.write_authority(folder)
+    (folder / "token").write_text("one\n")
+    async with http_server(guard.handle, tls=tls) as server:
+        address = {"KUBERNETES_SERVICE_HOST": "127.0.0.1"}
+        address["KUBERNETES_SERVICE_PORT"] = server.rpartition(":")[2]
+        environment = {"KUBECONFIG": str(folder / "missing"), **address}
+        source = Kubeconfig(environment=environment, mount=folder)
+        async with Client.of(source, timeouts=Timeouts(connect=1000, read=1000)) as client:
+            yield guard, tls, client
+
+
+@in_accelerated_time
+async def test_the_token_of_a_pod_is_read_again_when_it_was_rejected(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with client_in_a_pod(tmp_path, certificates) as (guard, _, client):
+        assert await read(client) == b"Bearer one"
+        guard.accepted = {"Bearer two"}
+        (tmp_path / "token").write_text("two\n")
+        assert await read(client) == b"Bearer two"
+        guard.accepted = {f"Bearer {CANARY}"}
+        error = await read_error(client)
+        assert type(error) is Unauthorized
+        (tmp_path / "token").write_text(f"{CANARY}\n")
+        assert await client.lister_watcher(PODS).wait_for_credentials(600)
+        assert await read(client) == f"Bearer {CANARY}".encode()
+        shown = [*error_texts(error), repr(client), caplog.text]
+    assert guard.identities[:3] == ["Bearer one", "Bearer one", "Bearer two"]
+    assert not any(CANARY in text for text in shown)
+
+
+async def test_an_authority_of_a_pod_that_was_replaced_is_trusted_by_the_request_that_failed(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    async with (
+        client_in_a_pod(tmp_path, certificates) as (guard, tls, client),
+        watching(client) as body,
+    ):
+        assert await anext(body) == b"one"
+        other = trustme.CA()
+        replace_certificate(tls, other.issue_cert("127.0.0.1"))
+        assert type(await read_error(client)) is ConnectionFailed
+        (tmp_path / "ca.crt").write_bytes(other.cert_pem.bytes())
+        assert await read(client) == b"Bearer one"
+        guard.continue_watches.set()
+        assert [chunk async for chunk in body] == [b"two"]
 
 
 # -- files in a pod ------------------------------------------------------------------------------
