@@ -13,7 +13,7 @@ from aioinformer._client.auth.proxies import Proxy, find_environment_proxy, pars
 from aioinformer.errors import ConfigurationError, ConnectionFailed, ConnectionLost
 from tests.client.kubeconfigs import CANARY, error_chain_text
 from tests.client.servers import free_address, http_server, tcp_server
-from tests.client.transports import pong
+from tests.client.transports import PONG, pong
 
 PROXY = "http://proxy.example:3128"
 
@@ -175,7 +175,7 @@ async def test_a_client_sends_its_requests_through_the_proxy_of_the_environment(
     async with http_server(pong) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy)
         async with Client("http://kubernetes.example") as client:
-            assert await client.get_raw("/version") == b"pong"
+            assert await client.get_raw("/version") == PONG
 
 
 async def test_the_error_for_an_unreachable_proxy_names_its_variable(
