@@ -9,15 +9,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 import pytest
 from aiohttp import web
 
 from aioinformer import Client, Resource, Timeouts, WatchRequest
-from aioinformer.errors import FetchError
+from aioinformer.errors import FetchError, Phase, ServerError, Status
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import connect, encode_base64, make_kubeconfig, write_kubeconfig
+from tests.client.servers import http_server
 
 CANARY = "canary-3f9a"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -90,6 +92,25 @@ async def read_error(client: Client, verb: Verb = "list") -> FetchError:
     with pytest.raises(FetchError) as caught:
         await read(client, verb)
     return caught.value
+
+
+async def rejected(path: str, phase: Phase = "list", **response: Any) -> ServerError:
+    """Return the error of a GET to which a server sends this ``web.Response``."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(**response)
+
+    async with http_server(answer) as server, Client(server) as client:
+        with pytest.raises(ServerError) as caught:
+            await client.get_raw(path, phase=phase)
+    return caught.value
+
+
+async def rejected_with(status: Status, path: str, phase: Phase = "list") -> ServerError:
+    """Return the error of a GET to which a server sends a Status."""
+    body = {"kind": "Status", "code": status.code, "reason": status.reason}
+    body |= {"message": status.message, "details": dict(status.details)}
+    return await rejected(path, phase, status=status.code, body=msgspec.json.encode(body))
 
 
 def system_sockets() -> list[list[str]]:

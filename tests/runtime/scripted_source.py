@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from aioinformer import BUILT_IN, KubeObject, ListRequest, ObjectKey, Resource, WatchRequest
-from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, Status, server_error
 
-PODS = find_built_in("pods")
-NODES = find_built_in("nodes")
+KNOWN = {each.plural: each for each in BUILT_IN}
+PODS, NODES = KNOWN["pods"], KNOWN["nodes"]
 
 WAIT_TIMEOUT = 30.0
 """Seconds after which a wait fails the test."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from aiohttp import web
 
-from aioinformer import Client
-from aioinformer.errors import FetchError, Phase, Status
+from aioinformer.errors import Phase, Status
 from tests.client.recordings import read_recording
-from tests.client.servers import http_server
+from tests.client.transports import rejected_with
 
 PODS = "/api/v1/namespaces/web/pods"
 
@@ -26,15 +24,8 @@ def recorded_status(name: str) -> Status:
 async def hint_of(status: Status, path: str, phase: Phase = "list") -> str:
     """Return the hint of a rejected read: what follows the sentence of the server."""
     message = status.message or "no"
-    body = {"kind": "Status", "code": status.code, "reason": status.reason, "message": message}
-
-    async def answer(request: web.Request) -> web.Response:
-        return web.json_response(body, status=status.code)
-
-    async with http_server(answer) as server, Client(server) as client:
-        with pytest.raises(FetchError) as caught:
-            await client.get_raw(path, phase=phase)
-    return str(caught.value).partition(f": {message}")[2].removeprefix("; ")
+    error = await rejected_with(Status(status.code, status.reason, message), path, phase)
+    return str(error).partition(f": {message}")[2].removeprefix("; ")
 
 
 # -- refusals ----------------------------------------------------------------------------------
