@@ -50,9 +50,10 @@ def connect(path: Path | None = None, context: str | None = None) -> Client:
 
 
 async def load_error(path: Path | None = None, context: str | None = None) -> str:
-    """Return the error with which a client can't be entered."""
+    """Return the error with which a client can't be entered; it shows no secret."""
     with pytest.raises(ConfigurationError) as caught:
         await connect(path, context).__aenter__()
+    assert CANARY not in error_chain_text(caught.value)
     return str(caught.value)
 
 

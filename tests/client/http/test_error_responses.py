@@ -74,6 +74,12 @@ async def test_only_the_beginning_of_a_long_body_is_kept() -> None:
     assert await read_error_body(content) == (b"x" * MAX_ERROR_BYTES, False)
 
 
+def test_a_well_known_sentence_in_a_page_is_shown() -> None:
+    page = b"<html>400 The plain HTTP request was sent to HTTPS port hunter2</html>"
+
+    assert build_status(400, {}, page).message == "The plain HTTP request was sent to HTTPS port"
+
+
 @given(st.text() | st.integers().map(str) | st.from_regex(r"\w{3}, \d+ Oct \d+ \d+:\d\d [+-]\d+"))
 @settings(deadline=None)
 def test_any_wait_is_a_finite_number_or_none(header: str) -> None:

@@ -45,14 +45,6 @@ async def test_a_content_type_of_another_form_is_not_shown(media: str) -> None:
     assert message.endswith("the body is no Status: 2 bytes of no known content type")
 
 
-async def test_a_well_known_sentence_in_a_page_is_shown() -> None:
-    page = b"<html>400 The plain HTTP request was sent to HTTPS port hunter2</html>"
-
-    assert (
-        await build_status(400, {}, page)
-    ).message == "The plain HTTP request was sent to HTTPS port"
-
-
 async def test_an_empty_body_is_explained_by_the_code() -> None:
     assert (await build_status(503, {}, b"")).message == "Service Unavailable"
     assert (await build_status(599, {}, b"")).message == "no body"
