@@ -36,7 +36,7 @@ async def refused(folder: Path, *, user: Any, after: Any = None, **changes: Any)
         async with connect(path) as client:
             path.unlink()
             if after or changes:
-                rewritten = {"cluster": here, "user": after, **changes}
+                rewritten: dict[str, Any] = {"cluster": here, "user": after, **changes}
                 write_kubeconfig(folder, make_kubeconfig(**rewritten))
             with pytest.raises(FetchError) as caught:
                 await client.get_raw("/")
