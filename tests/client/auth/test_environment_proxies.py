@@ -12,13 +12,6 @@ from tests.client.kubeconfigs import CANARY, error_chain_text
 PROXY = "http://proxy.example:3128"
 
 
-def test_the_password_of_a_proxy_is_removed_from_its_url() -> None:
-    proxy = parse_proxy_url("http://user:pa%3Ass@proxy.example:3128")
-
-    assert str(proxy.url) == "http://proxy.example:3128"
-    assert proxy.authorization == "Basic dXNlcjpwYTpzcw=="  # user:pa:ss
-
-
 def test_a_proxy_without_a_user_needs_no_header() -> None:
     assert parse_proxy_url("http://proxy.example:3128") == Proxy(URL("http://proxy.example:3128"))
 

@@ -329,7 +329,7 @@ async def test_an_encrypted_key_is_rejected_without_a_prompt_for_its_password(
     assert "the client key is encrypted" in await load_error(path)
 
 
-async def test_a_proxy_is_used_without_its_password_in_the_url(tmp_path: Path) -> None:
+async def test_a_proxy_carries_plain_requests_with_its_own_credentials(tmp_path: Path) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=f"{request.url} {request.headers['Proxy-Authorization']}")
 
