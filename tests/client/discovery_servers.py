@@ -58,7 +58,7 @@ class DocumentServer:
 @asynccontextmanager
 async def client_of(documents: DocumentServer) -> AsyncGenerator[Client]:
     """Run a server of documents and a client, whose time may be accelerated."""
-    timeouts = Timeouts(connect=10_000, read=10_000, whole=10_000)
+    timeouts = Timeouts(connect=1e6, read=1e6, whole=1e6)
     async with http_server(documents.answer) as server, Client(server, timeouts=timeouts) as client:
         yield client
 
