@@ -287,7 +287,7 @@ async def test_discovery_needs_an_open_client() -> None:
 def test_importing_the_client_does_not_import_kubernetes_asyncio() -> None:
     """Its models take longer to import than everything else together."""
     program = (
-        "import sys, aioinformer._client.client\n"
+        "import sys\nfrom aioinformer import Client\n"
         "print([name in sys.modules for name in ('aiohttp', 'kubernetes_asyncio', 'yaml')])"
     )
 
