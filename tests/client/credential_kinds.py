@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import trustme
-from yarl import URL
 
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
+from aioinformer import Client, Timeouts
 from tests.client.conftest import Certificates
 from tests.client.fake_exec_plugin import V1, V1BETA1, FakePlugin
 from tests.client.kubeconfigs import encode_base64, make_kubeconfig, write_kubeconfig
@@ -65,15 +64,12 @@ class ConfiguredCredentials:
         write_kubeconfig(self.folder, make_kubeconfig(cluster=cluster, user=user), "config.new")
         (self.folder / "config.new").replace(self.folder / "config")
 
-    def source(self) -> Kubeconfig:
-        """Return a credential source for the kubeconfig."""
-        if (self.folder / "config").exists():
-            return Kubeconfig(self.folder / "config")
-        self.certificates.write_authority(self.folder)
-        url = URL(self.server)
-        pod = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(url.port)}
-        missing = {"KUBECONFIG": str(self.folder / "missing")}
-        return Kubeconfig(environment={**missing, **pod}, mount=self.folder)
+    def client(self) -> Client:
+        """Return a client with the kubeconfig."""
+        # The limit is 5 s in accelerated time.
+        return Client.connect(
+            kubeconfig=self.folder / "config", timeouts=Timeouts(connect=1000, read=1000)
+        )
 
 
 CredentialKind = Callable[[ConfiguredCredentials, int], str]
@@ -126,11 +122,6 @@ def configure_id_token(it: ConfiguredCredentials, turn: int) -> str:
     return f"Bearer {value}"
 
 
-def configure_in_cluster(it: ConfiguredCredentials, turn: int) -> str:
-    it.put("token", it.token(turn) + "\n")
-    return f"Bearer {TOKENS[turn]}"
-
-
 def configure_plugin(it: ConfiguredCredentials, version: str, *, status: Mapping[str, str]) -> None:
     if it.plugin is None:
         it.plugin = FakePlugin(it.folder, version=version)
@@ -171,7 +162,6 @@ CREDENTIAL_KINDS: dict[str, CredentialKind] = {
     "certificate in data": configure_certificate_data,
     "token and certificate": configure_token_and_certificate,
     "oidc": configure_id_token,
-    "in a pod": configure_in_cluster,
     "exec v1 token": configure_exec_token(V1),
     "exec v1beta1 token": configure_exec_token(V1BETA1),
     "exec v1 certificate": configure_exec_certificate(V1),

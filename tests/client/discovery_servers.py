@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 import msgspec
+from aiohttp import web
 
-from aioinformer._client.discovery.fetcher import AGGREGATED_ACCEPT
-from aioinformer.errors import FetchError, Status, server_error
+from aioinformer import Client, Timeouts
+from aioinformer.errors import Status
 from tests.client.recordings import read_recording
+from tests.client.servers import http_server
+
+Answer: TypeAlias = bytes | int | Status | None
+"""A document, the code of an error, or a Status, whose text is a page if it has no reason; ``None``
+breaks the connection."""
 
 CORE = read_recording("01-core-v1-resources").body
 GROUPS = read_recording("02-aggregated-discovery").body
@@ -24,24 +31,36 @@ STATUS_404 = Status(404, "NotFound", "the server could not find the requested re
 
 
 class DocumentServer:
-    """A server with a body or an error per path. Any other path gets a plain 404."""
+    """A server with an answer per path. Any other path gets a plain 404."""
 
-    def __init__(self, served: Mapping[str, bytes | int | FetchError]) -> None:
+    def __init__(self, served: Mapping[str, Answer]) -> None:
         self.served = dict(served)
         self.requested_paths: list[str] = []
 
-    async def __call__(self, path: str, accept: str) -> bytes:
-        assert (accept == AGGREGATED_ACCEPT) is (path in ("/api", "/apis"))
+    async def answer(self, request: web.Request) -> web.Response:
+        path = request.path
+        assert ("g=apidiscovery" in request.headers["Accept"]) is (path in ("/api", "/apis"))
         self.requested_paths.append(path)
-        await asyncio.sleep(0)
-        document = self.served.get(path)
+        document = self.served.get(path, PLAIN_404)
+        if isinstance(document, bytes):
+            return web.Response(body=document)
         if document is None:
-            document = server_error(PLAIN_404, phase="discovery", target=f"GET {path}")
-        if isinstance(document, int):
-            document = server_error(Status(document), phase="discovery", target=f"GET {path}")
-        if isinstance(document, FetchError):
-            raise document
-        return document
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+        status = Status(document, str(document)) if isinstance(document, int) else document
+        if not status.reason:
+            return web.Response(status=status.code, text=status.message)
+        body = {"kind": "Status", "code": status.code, "reason": status.reason}
+        return web.json_response(body | {"message": status.message}, status=status.code)
+
+
+@asynccontextmanager
+async def client_of(documents: DocumentServer) -> AsyncGenerator[Client]:
+    """Run a server of documents and a client, whose time may be accelerated."""
+    timeouts = Timeouts(connect=1e6, read=1e6, whole=1e6)
+    async with http_server(documents.answer) as server, Client(server, timeouts=timeouts) as client:
+        yield client
 
 
 def group_document(name: str, *versions: str) -> bytes:
@@ -96,9 +115,9 @@ def modern_server() -> DocumentServer:
     return DocumentServer({"/api": EMPTY, "/apis": GROUPS})
 
 
-def legacy_server(**more: bytes | int) -> DocumentServer:
+def legacy_server(**more: Answer) -> DocumentServer:
     """Return a server without aggregated discovery."""
-    served: dict[str, bytes | int] = {
+    served: dict[str, Answer] = {
         "/api": VERSIONS,
         "/api/v1": CORE,
         "/apis": group_list_document(("metrics.io", "v1"), ("apps", "v1")),

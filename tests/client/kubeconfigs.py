@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
 
-from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
+from aioinformer import Client
 from aioinformer.errors import ConfigurationError
+from tests.client.servers import http_server
 
 CANARY = "canary-7c21"
-NO_POD: Mapping[str, str] = {}
 
 
 def encode_base64(data: bytes) -> str:
@@ -45,14 +45,34 @@ def write_kubeconfig(folder: Path, content: Mapping[str, Any] | str, name: str =
     return path
 
 
-async def load_credentials(path: Path, context: str | None = None) -> Credentials:
-    return await Kubeconfig(path, context, environment=NO_POD).load()
+def connect(path: Path | None = None, context: str | None = None) -> Client:
+    return Client.connect(kubeconfig=path, context=context, send_credentials_unencrypted=True)
 
 
-async def load_error(source: Kubeconfig) -> str:
+async def load_error(path: Path | None = None, context: str | None = None) -> str:
+    """Return the error with which a client can't be entered; it shows no secret."""
     with pytest.raises(ConfigurationError) as caught:
-        await source.load()
+        await connect(path, context).__aenter__()
+    assert CANARY not in error_chain_text(caught.value)
     return str(caught.value)
+
+
+async def load_server(path: Path | None = None, context: str | None = None) -> str:
+    """Return the server of an entered client."""
+    async with connect(path, context) as client:
+        return client.server
+
+
+async def load_header(folder: Path, user: Mapping[str, Any]) -> str:
+    """Return the ``Authorization`` header of a user's requests."""
+    async with http_server(answer_authorization) as server:
+        content = make_kubeconfig(cluster={"server": server}, user=user)
+        async with connect(write_kubeconfig(folder, content)) as client:
+            return (await client.get_raw("/")).decode()
+
+
+async def answer_authorization(request: web.Request) -> web.Response:
+    return web.Response(text=request.headers.get("Authorization", ""))
 
 
 def error_chain_text(error: BaseException | None) -> str:

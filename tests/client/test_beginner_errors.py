@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from aioinformer._client.client import Client
-from aioinformer._client.http.request import Timeouts
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
-from aioinformer._core.listwatch.reflector_requests import ListRequest
-from aioinformer._core.selectors.parsed_selectors import LabelSelector
+from aioinformer import Client, LabelSelector, ListRequest, Timeouts
 from aioinformer.errors import (
-    ConfigurationError,
     Forbidden,
     InformerError,
     InvalidSelector,
@@ -22,6 +17,7 @@ from aioinformer.errors import (
 )
 from tests.client.conftest import Certificates
 from tests.client.failure_setups import CANARY, FailureContext, FailureSetup
+from tests.client.kubeconfigs import load_error
 from tests.client.servers import http_server, tcp_server
 from tests.client.transports import error_texts, wait_closed
 from tests.client.user_errors import USER_ERRORS, UserError
@@ -74,24 +70,26 @@ async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     await wait_closed(reader)
 
 
-async def test_no_kubeconfig_at_all_is_explained(tmp_path: Path) -> None:
-    source = Kubeconfig(environment={"HOME": str(tmp_path)}, mount=tmp_path / "mount")
+async def test_no_kubeconfig_at_all_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
 
-    with pytest.raises(ConfigurationError) as caught:
-        await source.load()
-    assert str(caught.value) == (
+    assert await load_error() == (
         f"no cluster is configured: $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
         "exist, and this is not a pod; put your cluster's kubeconfig into ~/.kube/config, or name "
         "its file in $KUBECONFIG"
     )
 
 
-async def test_a_context_without_any_kubeconfig_is_explained(tmp_path: Path) -> None:
-    source = Kubeconfig(None, "mars", {"HOME": str(tmp_path)}, tmp_path / "mount")
+async def test_a_context_without_any_kubeconfig_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
 
-    with pytest.raises(ConfigurationError) as caught:
-        await source.load()
-    assert str(caught.value) == (
+    assert await load_error(context="mars") == (
         f"there is no context 'mars': $KUBECONFIG is not set, {tmp_path}/.kube/config does not "
         "exist; put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
     )

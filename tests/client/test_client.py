@@ -18,11 +18,7 @@ from typing import Any, Protocol
 import pytest
 from aiohttp import web
 
-from aioinformer._client.client import Client
-from aioinformer._client.http.request import Timeouts
-from aioinformer._core.listwatch.rate_limit import Limits
-from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
-from aioinformer._core.objects.resources import Resource, find_built_in
+from aioinformer import Client, Limits, ListRequest, Resource, Timeouts, WatchRequest
 from aioinformer.errors import (
     ConfigurationError,
     Forbidden,
@@ -39,7 +35,8 @@ from tests.client.recordings import read_recording
 from tests.client.servers import http_server, replay_response, start_response
 
 CANARY = "canary-51de"
-PODS = find_built_in("pods")
+PODS = Resource("", "v1", "pods", "Pod")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 
 class ListerWatcher(Protocol):
@@ -265,7 +262,7 @@ def test_a_reader_can_be_made_before_the_client_is_entered() -> None:
 
 def test_a_namespace_of_a_cluster_scoped_resource_is_an_error() -> None:
     with pytest.raises(ValueError, match="cluster-scoped"):
-        Client("http://10.0.0.1").lister_watcher(find_built_in("nodes"), namespace="web")
+        Client("http://10.0.0.1").lister_watcher(NODES, namespace="web")
 
 
 # -- discovery ---------------------------------------------------------------------------------
@@ -290,7 +287,7 @@ async def test_discovery_needs_an_open_client() -> None:
 def test_importing_the_client_does_not_import_kubernetes_asyncio() -> None:
     """Its models take longer to import than everything else together."""
     program = (
-        "import sys, aioinformer._client.client\n"
+        "import sys\nfrom aioinformer import Client\n"
         "print([name in sys.modules for name in ('aiohttp', 'kubernetes_asyncio', 'yaml')])"
     )
 

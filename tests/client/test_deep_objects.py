@@ -28,9 +28,9 @@ from aioinformer import (
     labelled,
     where,
 )
-from aioinformer._core.cache.indexer import Indexer
 from aioinformer.adapters.asgi import EventFeed
 from aioinformer.errors import InvalidPath, ObjectDecodeError
+from aioinformer.lowlevel import Indexer
 from tests.adapters.asgi_clients import connected
 from tests.client.servers import http_server
 from tests.runtime.scripted_source import PODS, event_line, wait_until

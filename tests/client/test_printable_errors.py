@@ -11,13 +11,10 @@ import pytest
 from aiohttp import web
 
 from aioinformer import Client
-from aioinformer._client.auth.exec_plugin import ExecPlugin, parse_exec_section
-from aioinformer._client.discovery.discovery import Discovery
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import FetchError, InformerError
-from tests.client.discovery_servers import DocumentServer
-from tests.client.fake_exec_plugin import V1, FakePlugin
-from tests.client.kubeconfigs import NO_POD, make_kubeconfig, write_kubeconfig
+from tests.client.discovery_servers import DocumentServer, client_of
+from tests.client.fake_exec_plugin import FakePlugin
+from tests.client.kubeconfigs import connect, make_kubeconfig, write_kubeconfig
 from tests.client.servers import http_server
 
 ODD = "a\n2026-01-01 ERROR forged\r\x1b[31m\u2028\u202e\x85b"
@@ -46,17 +43,17 @@ async def test_the_names_in_a_kubeconfig_forge_no_line(tmp_path: Path, change: s
             content["users"][0]["user"] = {"exec": {"command": ODD, "apiVersion": ODD}}
         case _:
             content["contexts"] = []
-    source = Kubeconfig(write_kubeconfig(tmp_path, content), environment=NO_POD)
+    client = connect(write_kubeconfig(tmp_path, content))
     with pytest.raises(InformerError) as caught:
-        await source.load()
-    check(caught.value, repr(source))
+        await client.__aenter__()
+    check(caught.value, repr(client))
 
 
 async def test_the_name_of_a_context_forges_no_line_of_an_error(tmp_path: Path) -> None:
     path = write_kubeconfig(
         tmp_path, make_kubeconfig(name=ODD, cluster={"server": "http://[::1]:1"})
     )
-    async with Client.of(Kubeconfig(path, environment=NO_POD)) as client:
+    async with connect(path) as client:
         with pytest.raises(FetchError) as caught:
             await client.api("pods", namespace="web").get("a")
         check(caught.value, repr(client))
@@ -67,11 +64,10 @@ async def test_the_words_of_an_exec_plugin_forge_no_line(tmp_path: Path, odd: st
     (tmp_path / "words").write_text(odd)
     fake = FakePlugin(tmp_path)
     fake.write_script(f"cat {tmp_path / 'words'} >&2; exit 1")
-    [section] = fake.user().values()
-    plugin = ExecPlugin(parse_exec_section({**section, "apiVersion": V1}, {}), ODD)
-    with pytest.raises(FetchError) as caught:
-        await plugin()
-    check(caught.value, repr(plugin))
+    client = connect(write_kubeconfig(tmp_path, make_kubeconfig(name=ODD, user=fake.user())))
+    with pytest.raises(InformerError) as caught:
+        await client.__aenter__()
+    check(caught.value, repr(client))
 
 
 @pytest.mark.parametrize("odd", [ODD, LONG])
@@ -100,8 +96,9 @@ async def test_the_names_in_a_discovery_document_forge_no_line(
     }
     served = {"/api": msgspec.json.encode(document), "/apis": msgspec.json.encode(document)}
     for name in ("widgets", "nothing", "widget", odd):
-        with pytest.raises(InformerError) as caught:
-            await Discovery(DocumentServer(served)).find(name)
+        async with client_of(DocumentServer(served)) as client:
+            with pytest.raises(InformerError) as caught:
+                await client.resource(name)
         check(caught.value, limit=100_000)
     check(*(record.getMessage() for record in caplog.records), limit=100_000)
 

@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from aioinformer import BackoffPolicy, Client, Problem, SharedInformer
-from aioinformer._core.objects.decode_errors import iter_related
-from aioinformer._core.objects.resources import find_built_in
+from aioinformer import BackoffPolicy, Client, Problem, Resource, SharedInformer
 from aioinformer.errors import FetchError
 from tests.client.servers import ConnectionHandler, tcp_server
 from tests.runtime.informers import running_in_background
 from tests.runtime.scripted_source import wait_until
 
 CANARY = "sEcReTc4nary7q"
-SECRETS = find_built_in("secrets")
+SECRETS = Resource("", "v1", "secrets", "Secret")
 SLOW_BACKOFF = BackoffPolicy(initial=60, maximum=60, jitter=0)
 
 SECRET = json.dumps(
@@ -167,9 +165,16 @@ PATHS = list(paths())
 # -- what can be read of a report --------------------------------------------------------------
 
 
+def related(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    for each in (error.__cause__, error.__context__):
+        if each is not None:
+            yield from related(each)
+
+
 def everything_in(error: BaseException) -> Iterator[str]:
     """Yield all texts of an error and of those related to it, as tools for error reports do."""
-    for each in iter_related(error):
+    for each in related(error):
         yield from (str(each), repr(each), repr(each.args), repr(vars(each)))
         if isinstance(each, UnicodeDecodeError):
             yield repr(each.object)

@@ -11,18 +11,14 @@ from typing import Any
 
 import pytest
 
-from aioinformer._client.client import Client
-from aioinformer._client.http.request import Timeouts
-from aioinformer._core.codec.event_decoder import EventDecoder
-from aioinformer._core.codec.line_splitter import LineSplitter
-from aioinformer._core.objects.resources import find_built_in
+from aioinformer import Client, Timeouts
 from aioinformer.errors import FetchError, InformerError, ServerError
 from aioinformer.errors.texts import MAX_TEXT_LENGTH
+from tests.client.accelerated_time import in_accelerated_time
 from tests.client.servers import ConnectionHandler, tcp_server
-from tests.client.transports import WATCH, error_texts, read, running_transport
+from tests.client.transports import PODS, error_texts, proxied_client, read
 
 CANARY = "sEcReTc4nary7q"
-PODS = find_built_in("pods")
 ESCAPE = "\x1b[31m"
 
 
@@ -75,10 +71,10 @@ def event(kind: str, obj: object) -> bytes:
 
 
 EVENTS: dict[str, Callable[[str], bytes]] = {
-    "message": lambda sent: event("ERROR", status(message=f"{ESCAPE}sent\n{sent}")),
-    "reason": lambda sent: event("ERROR", status(reason=sent.split()[1])),
-    "details": lambda sent: event("ERROR", status(details={sent: [sent]})),
-    "cut": lambda sent: event("ERROR", status(message=cut(sent))),
+    "message": lambda sent: event("ERROR", status(code=403, message=f"{ESCAPE}sent\n{sent}")),
+    "reason": lambda sent: event("ERROR", status(code=403, reason=sent.split()[1])),
+    "details": lambda sent: event("ERROR", status(code=403, details={sent: [sent]})),
+    "cut": lambda sent: event("ERROR", status(code=403, message=cut(sent))),
     "type": lambda sent: event(sent, {}),
     "no Status": lambda sent: event("ERROR", {"kind": sent}),
     "no UTF-8": lambda sent: http(b'{"type":"ADDED","object":"\xff%s"}\n' % sent.encode()),
@@ -89,16 +85,17 @@ EVENTS: dict[str, Callable[[str], bytes]] = {
 
 
 async def watch(client: Client) -> None:
-    """Read a stream as a reflector does."""
-    lines, decoder = LineSplitter(), EventDecoder(PODS)
-    async with client.request(WATCH) as body:
-        async for chunk in body:
-            for line in lines.feed(chunk):
-                decoder.decode(line)
+    """Read a stream of events."""
+    async with client.api(PODS).watch("1") as events:
+        async for _ in events:
+            pass
 
 
 @pytest.mark.parametrize("place", EVENTS)
-async def test_no_error_of_a_stream_contains_a_secret(place: str) -> None:
+@in_accelerated_time
+async def test_no_error_of_a_stream_contains_a_secret(
+    place: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with (
         tcp_server(echoing(EVENTS[place])) as address,
         Client(f"http://{address}", token=CANARY) as client,
@@ -107,6 +104,7 @@ async def test_no_error_of_a_stream_contains_a_secret(place: str) -> None:
             await watch(client)
 
     check_no_secret(caught.value)
+    assert CANARY not in caplog.text
 
 
 # -- refusals ----------------------------------------------------------------------------------
@@ -154,21 +152,16 @@ PHRASES: dict[str, Callable[[str], bytes]] = {
 async def test_no_error_of_a_proxy_contains_a_secret(place: str) -> None:
     async with (
         tcp_server(echoing(PHRASES[place])) as address,
-        running_transport(
-            "https://10.0.0.1:6443",
-            proxy=f"http://{address}",
-            proxy_authorization=f"Basic {CANARY}",
-        ) as transport,
+        proxied_client(f"http://me:{CANARY}@{address}", "https://10.0.0.1:6443") as client,
     ):
         with pytest.raises(FetchError) as caught:
-            await read(transport)
+            await read(client)
 
     assert "10.0.0.1" in check_no_secret(caught.value)
 
 
 # -- what is written ---------------------------------------------------------------------------
 
-SECRETS = find_built_in("secrets")
 PASSWORD = "wRiTTenC4nary8z"
 """Another one than the token, which is hidden wherever it stands."""
 
@@ -225,7 +218,7 @@ async def test_no_error_of_a_write_contains_a_secret(
         tcp_server(repeating(REPEATED[place])) as address,
         Client(f"http://{address}", token=CANARY, timeouts=timeouts) as client,
     ):
-        secrets = client.api(SECRETS, namespace="web")
+        secrets = client.api("secrets", namespace="web")
         writes: dict[str, Callable[[], Awaitable[object]]] = {
             "create": lambda: secrets.create(secret),
             "update": lambda: secrets.update(secret),

@@ -1,82 +1,116 @@
-"""A transport to a server of the tests, with helpers for requests and sockets."""
+"""A client of a server of the tests, with helpers for its requests and sockets."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 import pytest
 from aiohttp import web
-from yarl import URL
 
-from aioinformer._client.auth.credentials import (
-    Authorization,
-    Credentials,
-    FixedAuthorization,
-    FixedTls,
-    Tls,
-)
-from aioinformer._client.auth.proxies import Proxy
-from aioinformer._client.http.request import ApiRequest, Timeouts
-from aioinformer._client.http.transport import Transport
-from aioinformer.errors import (
-    FetchError,
-)
+from aioinformer import Client, Resource, Timeouts, WatchRequest
+from aioinformer.errors import FetchError, Phase, ServerError, Status
+from tests.client.conftest import Certificates
+from tests.client.kubeconfigs import connect, encode_base64, make_kubeconfig, write_kubeconfig
+from tests.client.servers import http_server
 
 CANARY = "canary-3f9a"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-LIST = ApiRequest("list", "/api/v1/pods", {"limit": "500"})
-WATCH = ApiRequest("watch", "/api/v1/pods", {"watch": "true"}, watch_timeout=300)
+PODS = Resource("", "v1", "pods", "Pod")
+WEB_0 = {"metadata": {"name": "web-0"}}
+PONG = b'{"metadata":{"name":"web-0"}}'
 SHORT_TIMEOUTS = Timeouts(connect=10, read=10, watch_start=10, grace=10)
 """For tests in accelerated time."""
 
+Verb: TypeAlias = Literal["list", "watch", "write"]
 
-@asynccontextmanager
-async def running_transport(
+
+def client_of(
     server: str,
     *,
-    tls: ssl.SSLContext | Tls | None = None,
+    tls: ssl.SSLContext | None = None,
     timeouts: Timeouts | None = None,
-    tls_server_name: str | None = None,
-    proxy: str | None = None,
-    proxy_authorization: str = "",
-    authorization: Authorization | None = None,
+    token: str = CANARY,
     headers: Mapping[str, str] = NO_HEADERS,
-    compression: bool = True,
-) -> AsyncGenerator[Transport]:
-    credentials = Credentials(
-        URL(server),
-        authorization or FixedAuthorization(f"Bearer {CANARY}"),
-        FixedTls(tls) if isinstance(tls, ssl.SSLContext) else tls,
-        tls_server_name,
-        Proxy(URL(proxy), proxy_authorization) if proxy else None,
-        compression=compression,
-    )
-    transport = Transport(
-        credentials,
+) -> Client:
+    """Return a client that sends its token to any server."""
+    return Client(
+        server,
+        ssl=tls,
+        timeouts=timeouts,
+        token=token,
         headers=headers,
-        timeouts=timeouts or Timeouts(),
         send_credentials_unencrypted=True,
     )
-    try:
-        yield transport
-    finally:
-        await transport.close()
 
 
-async def read(transport: Transport, call: ApiRequest = LIST) -> bytes:
-    async with transport.request(call) as body:
+@asynccontextmanager
+async def proxied_client(
+    proxy: str,
+    server: str,
+    *,
+    certificates: Certificates | None = None,
+    tls_server_name: str | None = None,
+) -> AsyncGenerator[Client]:
+    """Run a client whose kubeconfig names a proxy."""
+    cluster = {"server": server, "proxy-url": proxy}
+    if certificates is not None:
+        cluster["certificate-authority-data"] = encode_base64(certificates.authority_pem)
+    if tls_server_name is not None:
+        cluster["tls-server-name"] = tls_server_name
+    with TemporaryDirectory() as folder:
+        path = write_kubeconfig(Path(folder), make_kubeconfig(cluster=cluster))
+        async with connect(path) as client:
+            yield client
+
+
+def watching(
+    client: Client, *, timeout: int = 300
+) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    """Watch pods as an informer does."""
+    return client.lister_watcher(PODS).watch(WatchRequest("", timeout))
+
+
+async def read(client: Client, verb: Verb = "list") -> bytes:
+    """Send a request and return the body of the response."""
+    if verb == "write":
+        return (await client.api(PODS, namespace="web").update(WEB_0)).raw
+    if verb == "list":
+        return await client.get_raw("/api/v1/pods", {"limit": "500"})
+    async with watching(client) as body:
         return b"".join([chunk async for chunk in body])
 
 
-async def read_error(transport: Transport, call: ApiRequest = LIST) -> FetchError:
+async def read_error(client: Client, verb: Verb = "list") -> FetchError:
     with pytest.raises(FetchError) as caught:
-        await read(transport, call)
+        await read(client, verb)
     return caught.value
+
+
+async def rejected(path: str, phase: Phase = "list", **response: Any) -> ServerError:
+    """Return the error of a GET to which a server sends this ``web.Response``."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(**response)
+
+    async with http_server(answer) as server, Client(server) as client:
+        with pytest.raises(ServerError) as caught:
+            await client.get_raw(path, phase=phase)
+    return caught.value
+
+
+async def rejected_with(status: Status, path: str, phase: Phase = "list") -> ServerError:
+    """Return the error of a GET to which a server sends a Status."""
+    body = {"kind": "Status", "code": status.code, "reason": status.reason}
+    body |= {"message": status.message, "details": dict(status.details)}
+    return await rejected(path, phase, status=status.code, body=msgspec.json.encode(body))
 
 
 def system_sockets() -> list[list[str]]:
@@ -109,4 +143,4 @@ def error_texts(error: BaseException | None) -> list[str]:
 
 
 async def pong(request: web.Request) -> web.Response:
-    return web.Response(text="pong")
+    return web.Response(body=PONG)

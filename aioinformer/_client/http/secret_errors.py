@@ -47,7 +47,7 @@ _PRECONDITION = (
     r"(?:UID|ResourceVersion) in record \([\w-]*\)\. The object might have been [a-z ]+|"
     r"(?:StorageError: invalid object, Code: 4, Key: [^\s,]+, ResourceVersion: \d+, "
     r"AdditionalErrorMsg: )?Precondition failed: (?:UID|ResourceVersion) in precondition: [\w-]*, "
-    r"(?:UID|ResourceVersion) in object meta: [\w-]*|"
+    r"(?:UID|ResourceVersion) in object meta: ?[\w-]*|"
     r"uid mismatch: the provided object specified uid [\w-]*, and no existing object was found)"
 )
 _QUOTA = r"exceeded quota: [\w.-]+, requested: [\w./=,-]+, used: [\w./=,-]+, limited: [\w./=,-]+"

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from aioinformer import Client, KubeObject, Resource
-from aioinformer._client.api.resource_api import ResourceApi
+from aioinformer.api import ResourceApi
 from aioinformer.errors import (
     Expired,
     Forbidden,

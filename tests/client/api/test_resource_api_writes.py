@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from traceback import format_exception
 from typing import Any, cast
 
@@ -14,10 +15,7 @@ import pytest
 from aiohttp import web
 
 from aioinformer import Client, ResourceWriter, Timeouts
-from aioinformer._client.api.subresource_answers import Scale
-from aioinformer._client.http.request import MAX_BODY_BYTES, ApiRequest
-from aioinformer._client.http.transport import MAX_CONCURRENT_REQUESTS
-from aioinformer._core.objects.resources import find_built_in
+from aioinformer.api import Scale
 from aioinformer.errors import (
     AlreadyExists,
     BadRequest,
@@ -34,10 +32,12 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import ApiServer, Cluster
+from tests.client.kubeconfigs import connect, make_kubeconfig, write_kubeconfig
 from tests.client.servers import free_address, http_server, tcp_server
-from tests.client.transports import read, running_transport
+from tests.client.transports import PODS
 
-PODS = find_built_in("pods")
+MAX_BODY_BYTES = 64 * 1024 * 1024
+MAX_CONCURRENT_REQUESTS = 100
 WEB_0: dict[str, Any] = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "n"}}
 STORED = {"metadata": {"name": "web-0", "namespace": "web", "uid": "u", "resourceVersion": "7"}}
 
@@ -126,7 +126,7 @@ async def test_the_deletion_of_an_object_with_a_finalizer_returns_the_object() -
 # -- once, and no more -------------------------------------------------------------------------
 
 
-async def test_a_write_with_a_rejected_token_is_sent_again_with_a_new_one() -> None:
+async def test_a_write_with_a_rejected_token_is_sent_again_with_a_new_one(tmp_path: Path) -> None:
     """Nothing was done by a server that doesn't know who asks."""
     received: list[tuple[str, bytes]] = []
 
@@ -135,19 +135,15 @@ async def test_a_write_with_a_rejected_token_is_sent_again_with_a_new_one() -> N
         known = request.headers["Authorization"] == "Bearer new"
         return web.json_response(STORED) if known else status(401, "Unauthorized")
 
-    class Renewed:
-        async def header(self, *, rejected: str | None = None) -> str:
-            return "Bearer new" if rejected else "Bearer old"
-
-        async def aclose(self) -> None: ...
-
-    call = ApiRequest("write", "/api/v1/pods", method="POST", body=b"{}", content_type="x/y")
-    async with (
-        http_server(receive) as server,
-        running_transport(server, authorization=Renewed()) as transport,
-    ):
-        assert json.loads(await read(transport, call)) == STORED
-    assert received == [("Bearer old", b"{}"), ("Bearer new", b"{}")]
+    token = tmp_path / "token"
+    token.write_text("old")
+    async with http_server(receive) as server:
+        content = make_kubeconfig(cluster={"server": server}, user={"tokenFile": "token"})
+        async with connect(write_kubeconfig(tmp_path, content)) as client:
+            token.write_text("new")
+            assert (await client.api(PODS, namespace="web").update(WEB_0)).uid == "u"
+    assert [header for header, _ in received] == ["Bearer old", "Bearer new"]
+    assert received[0][1] == received[1][1] != b""
 
 
 @pytest.mark.parametrize("verb", ["create", "update", "patch", "delete"])
@@ -268,7 +264,7 @@ def test_a_writer_shows_its_resource_and_its_namespace() -> None:
     assert (writer.resource, writer.namespace) == (PODS, "web")
     assert repr(writer) == "<ResourceApi of pods in web>"
     with pytest.raises(ValueError, match="cluster-scoped"):
-        client.api(find_built_in("nodes"), namespace="web")
+        client.api("nodes", namespace="web")
 
 
 # -- refusals ----------------------------------------------------------------------------------

@@ -8,15 +8,25 @@ import ssl
 import pytest
 from yarl import URL
 
+from aioinformer import Client
 from aioinformer._client.auth.authenticator import (
     REFRESH_COOLDOWN,
     Authenticator,
     RequestCredentials,
 )
-from aioinformer._client.auth.credentials import Credentials, FixedAuthorization
+from aioinformer._client.auth.credentials import (
+    Credentials,
+    ExplicitServer,
+    FixedAuthorization,
+    FixedTls,
+    create_ssl_context,
+    parse_server_url,
+)
+from aioinformer._client.auth.proxies import Proxy
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
 from aioinformer.errors import FetchError, RequestTimedOut
+from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import CANARY
 from tests.client.virtual_time import in_virtual_time
 
@@ -253,3 +263,80 @@ async def test_a_refresh_that_cancels_itself_is_a_failed_request_and_no_closed_c
     )
     with pytest.raises(FetchError, match="refresh of credentials was cancelled, but not by this"):
         await access.current_credentials()
+
+
+# -- credentials that never change -------------------------------------------------------------
+
+SERVER = URL("https://10.0.0.1:6443")
+
+
+async def test_https_without_a_context_trusts_the_authorities_of_the_system() -> None:
+    tls = (await ExplicitServer(SERVER).load()).tls
+
+    assert tls is not None
+    context = await tls.context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert await tls.context(failed=context) is context
+
+
+async def test_no_repr_shows_the_query_of_a_server_that_another_source_names() -> None:
+    class Source:
+        async def load(self) -> Credentials:
+            return Credentials(SERVER.with_query(token=CANARY), FixedAuthorization())
+
+    credentials = await Source().load()
+    async with Client.of(Source()) as client:
+        shown = [repr(client), client.server]
+    shown += [repr(credentials), repr(Authenticator(credentials, timeout=1))]
+    assert CANARY not in "".join(shown)
+    assert credentials.server == SERVER
+
+
+def test_a_slash_at_the_end_of_a_server_url_is_removed() -> None:
+    assert str(parse_server_url("https://host/k8s/")) == "https://host/k8s"
+
+
+def test_the_description_of_credentials_has_the_server_and_the_origin() -> None:
+    fixed = FixedAuthorization()
+
+    assert Credentials(SERVER, fixed).description == str(SERVER).rstrip("/")
+    assert CANARY not in Credentials(SERVER.with_query(token=CANARY), fixed).description
+    assert Credentials(SERVER, fixed, origin="config").description.endswith(" (config)")
+
+
+def test_no_repr_of_fixed_credentials_shows_a_secret() -> None:
+    fixed = FixedAuthorization("Bearer canary")
+    shown = [
+        fixed,
+        ExplicitServer(SERVER, "canary"),
+        Credentials(SERVER, fixed, proxy=Proxy(URL("http://proxy"), "Basic canary")),
+    ]
+
+    assert not any("canary" in repr(each) for each in shown)
+    assert "10.0.0.1" in repr(shown[-1])
+
+
+async def test_closing_fixed_credentials_has_no_effect() -> None:
+    tls = FixedTls(create_ssl_context())
+    credentials = Credentials(SERVER, FixedAuthorization("Bearer abc"), tls)
+
+    await credentials.aclose()
+
+    assert await credentials.authorization.header() == "Bearer abc"
+    assert await tls.context() is tls.value
+
+
+def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl(
+    certificates: Certificates,
+) -> None:
+    context = create_ssl_context(certificates.authority_pem)
+
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert len(context.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("authority", [b"", "§".encode(), b"nonsense"])
+def test_an_authority_without_certificates_is_an_error(authority: bytes) -> None:
+    with pytest.raises(ValueError, match="no certificate that can be used"):
+        create_ssl_context(authority)

@@ -14,10 +14,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from aioinformer._client.auth import authenticator
-from aioinformer._client.http.request import Timeouts
-from aioinformer._client.http.transport import Transport
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
+from aioinformer import Client
 from aioinformer.errors import (
     ConfigurationError,
     ConnectionFailed,
@@ -25,6 +22,7 @@ from aioinformer.errors import (
     InformerError,
     Unauthorized,
 )
+from tests.client.accelerated_time import in_accelerated_time
 from tests.client.auth_servers import (
     AuthenticatingServer,
     client_certificate_context,
@@ -38,11 +36,10 @@ from tests.client.credential_kinds import (
     ConfiguredCredentials,
     CredentialKind,
     configure_certificate_files,
-    configure_in_cluster,
     configure_token,
 )
 from tests.client.servers import http_server, tcp_server
-from tests.client.transports import WATCH, error_texts, read, read_error
+from tests.client.transports import PODS, error_texts, read, read_error, watching
 
 every_kind = pytest.mark.parametrize("kind", CREDENTIAL_KINDS.values(), ids=CREDENTIAL_KINDS.keys())
 
@@ -75,29 +72,17 @@ def it(
 
 
 @asynccontextmanager
-async def connected(
-    source: Kubeconfig, timeouts: Timeouts | None = None
-) -> AsyncGenerator[Transport]:
-    credentials = await source.load()
-    transport = Transport(credentials, headers={}, timeouts=Timeouts())
-    try:
-        yield transport
-    finally:
-        await transport.close()
-
-
-@asynccontextmanager
 async def guarded(
     it: ConfiguredCredentials, kind: CredentialKind
-) -> AsyncGenerator[tuple[AuthenticatingServer, Transport]]:
+) -> AsyncGenerator[tuple[AuthenticatingServer, Client]]:
     """Run a server that accepts the credentials of the first turn, and a client for it."""
     guard = AuthenticatingServer()
     async with http_server(
         guard.handle, tls=client_certificate_context(it.certificates)
     ) as it.server:
         guard.accepted.add(kind(it, 0))
-        async with connected(it.source()) as transport:
-            yield guard, transport
+        async with it.client() as client:
+            yield guard, client
 
 
 # -- what each kind does -----------------------------------------------------------------------
@@ -107,8 +92,8 @@ async def guarded(
 async def test_the_server_accepts_the_credentials(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
-    async with guarded(it, kind) as (guard, transport):
-        assert (await read(transport)).decode() in guard.accepted
+    async with guarded(it, kind) as (guard, client):
+        assert (await read(client)).decode() in guard.accepted
         assert guard.identities == [kind(it, 0)]
 
 
@@ -116,15 +101,15 @@ async def test_the_server_accepts_the_credentials(
 async def test_rejected_credentials_are_renewed_and_the_request_is_sent_again(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
-    async with guarded(it, kind) as (guard, transport):
+    async with guarded(it, kind) as (guard, client):
         first = kind(it, 0)
-        await read(transport)
+        await read(client)
 
         second = kind(it, 1)
         guard.accepted = {second}
 
-        assert (await read(transport)).decode() == second
-        assert (await read(transport)).decode() == second
+        assert (await read(client)).decode() == second
+        assert (await read(client)).decode() == second
         assert guard.identities == [first, first, second, second]
 
 
@@ -134,31 +119,32 @@ SEEN_WITHOUT_A_RUN = [name for name in CREDENTIAL_KINDS if not name.startswith("
 @pytest.mark.parametrize(
     "kind", [CREDENTIAL_KINDS[name] for name in SEEN_WITHOUT_A_RUN], ids=SEEN_WITHOUT_A_RUN
 )
+@in_accelerated_time
 async def test_replaced_credentials_end_the_wait_after_a_rejection(
-    it: ConfiguredCredentials, kind: CredentialKind, monkeypatch: pytest.MonkeyPatch
+    it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
-    monkeypatch.setattr(authenticator, "LOOK_INTERVAL", 0.05)
-    async with guarded(it, kind) as (guard, transport):
+    async with guarded(it, kind) as (guard, client):
         guard.accepted = set()
-        assert type(await read_error(transport)) is Unauthorized
-        waits = [asyncio.create_task(transport.wait_for_credentials(60.0)) for _ in range(2)]
-        await asyncio.sleep(0.1)
+        assert type(await read_error(client)) is Unauthorized
+        pods = client.lister_watcher(PODS)
+        waits = [asyncio.create_task(pods.wait_for_credentials(600.0)) for _ in range(2)]
+        await asyncio.sleep(3)
         assert not any(wait.done() for wait in waits)
 
         guard.accepted = {second := kind(it, 1)}
-        assert await asyncio.wait_for(asyncio.gather(*waits), 20.0) == [True, True]
-        assert (await read(transport)).decode() == second
-        assert not await transport.wait_for_credentials(0.2)
+        assert await asyncio.gather(*waits) == [True, True]
+        assert (await read(client)).decode() == second
+        assert not await pods.wait_for_credentials(3)
 
 
 @every_way
 async def test_a_rotation_of_the_credentials_does_not_end_a_watch(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
-    async with guarded(it, kind) as (guard, transport), transport.request(WATCH) as body:
+    async with guarded(it, kind) as (guard, client), watching(client) as body:
         assert await anext(body) == b"one"
         guard.accepted = {kind(it, 1)}
-        await read(transport)
+        await read(client)
 
         guard.continue_watches.set()
 
@@ -169,12 +155,12 @@ async def test_a_rotation_of_the_credentials_does_not_end_a_watch(
 async def test_concurrent_requests_that_are_rejected_cause_one_renewal(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
-    async with guarded(it, kind) as (guard, transport):
-        await read(transport)
+    async with guarded(it, kind) as (guard, client):
+        await read(client)
         second = kind(it, 1)
         guard.accepted = {second}
 
-        answers = await asyncio.gather(*(read(transport) for _ in range(8)))
+        answers = await asyncio.gather(*(read(client) for _ in range(8)))
 
         assert [answer.decode() for answer in answers] == [second] * 8
         assert it.plugin is None or it.plugin.runs == 2
@@ -184,13 +170,13 @@ async def test_concurrent_requests_that_are_rejected_cause_one_renewal(
 async def test_a_server_that_rejects_everything_causes_one_renewal(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
-    async with guarded(it, kind) as (guard, transport):
-        await read(transport)
+    async with guarded(it, kind) as (guard, client):
+        await read(client)
         guard.accepted = set()
         kind(it, 1)
 
         for _ in range(4):
-            assert type(await read_error(transport)) is Unauthorized
+            assert type(await read_error(client)) is Unauthorized
 
         assert len(guard.identities) == 1 + 4 + 1  # one of the four was sent twice
         assert it.plugin is None or it.plugin.runs == 2
@@ -203,13 +189,13 @@ async def test_no_secret_of_the_credentials_is_in_an_error_a_repr_or_a_log(
     caplog.set_level(logging.DEBUG)
     errors: list[InformerError] = []
     shown: list[str] = []
-    async with guarded(it, kind) as (guard, transport):
-        shown += [repr(it.source()), repr(await it.source().load()), repr(transport)]
-        await read(transport)
+    async with guarded(it, kind) as (guard, client):
+        shown.append(repr(client))
+        await read(client)
         guard.accepted = set()
         kind(it, 1)
-        errors.append(await read_error(transport))
-        errors += await broken(it, transport)
+        errors.append(await read_error(client))
+        errors += await broken(it, client)
     errors.append(await unreachable(it))
 
     message = "\n".join([caplog.text, *shown, *(line for e in errors for line in error_texts(e))])
@@ -217,16 +203,16 @@ async def test_no_secret_of_the_credentials_is_in_an_error_a_repr_or_a_log(
     assert [secret for secret in it.secrets if secret in message] == []
 
 
-async def broken(it: ConfiguredCredentials, transport: Transport) -> list[InformerError]:
+async def broken(it: ConfiguredCredentials, client: Client) -> list[InformerError]:
     """Return the messages after the files and the plugin have become unusable."""
     for path in it.folder.iterdir():
         if path.suffix != ".runs" and path.name != "plugin":
             path.write_text(f"a: [{TOKENS[0]}\n{TOKENS[1]}: *x")
     if it.plugin is not None:
         it.plugin.write_script(f"echo 'your token {TOKENS[1]} has expired' >&2; exit 1")
-    errors: list[InformerError] = [await read_error(transport)]
+    errors: list[InformerError] = [await read_error(client)]
     try:
-        await it.source().load()
+        await it.client().__aenter__()
     except ConfigurationError as error:
         errors.append(error)
     return errors
@@ -239,8 +225,8 @@ async def unreachable(it: ConfiguredCredentials) -> FetchError:
     it.plugin = None
     it.server = "https://127.0.0.1:1"
     configure_token(it, 0)
-    async with connected(it.source()) as transport:
-        error = await read_error(transport)
+    async with it.client() as client:
+        error = await read_error(client)
     assert type(error) is ConnectionFailed
     return error
 
@@ -248,23 +234,22 @@ async def unreachable(it: ConfiguredCredentials) -> FetchError:
 # -- authorities -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [configure_token, configure_in_cluster])
 async def test_an_authority_that_was_replaced_is_trusted_by_the_request_that_failed(
-    it: ConfiguredCredentials, kind: CredentialKind
+    it: ConfiguredCredentials,
 ) -> None:
     """The stream that goes on was opened with the authority of before."""
     guard, tls = AuthenticatingServer(), client_certificate_context(it.certificates)
     async with http_server(guard.handle, tls=tls) as it.server:
-        guard.accepted.add(kind(it, 0))
-        async with connected(it.source()) as transport, transport.request(WATCH) as body:
+        guard.accepted.add(configure_token(it, 0))
+        async with it.client() as client, watching(client) as body:
             assert await anext(body) == b"one"
             other = trustme.CA()
             replace_certificate(tls, other.issue_cert("127.0.0.1"))
 
-            error = await read_error(transport)
+            error = await read_error(client)
             assert type(error) is ConnectionFailed
             it.put("ca.crt", other.cert_pem.bytes())
-            assert (await read(transport)).decode() in guard.accepted
+            assert (await read(client)).decode() in guard.accepted
 
             guard.continue_watches.set()
             assert [chunk async for chunk in body] == [b"two"]
@@ -280,11 +265,11 @@ async def test_a_client_certificate_that_the_handshake_rejects_is_read_again(
         foreign = other.issue_cert(NAMES[0])
         it.leaves = (foreign, it.leaves[1])
         configure_certificate_files(it, 0)
-        async with connected(it.source()) as transport:
-            await read_error(transport)
+        async with it.client() as client:
+            await read_error(client)
             guard.accepted.add(configure_certificate_files(it, 1))
 
-            assert (await read(transport)).decode() == NAMES[1]
+            assert (await read(client)).decode() == NAMES[1]
 
 
 async def test_a_client_certificate_that_a_reset_rejects_is_read_again(
@@ -306,8 +291,8 @@ async def test_a_client_certificate_that_a_reset_rejects_is_read_again(
     async with tcp_server(talk, tls=client_certificate_context(it.certificates)) as address:
         it.server = f"https://{address}"
         configure_certificate_files(it, 0)
-        async with connected(it.source()) as transport:
-            assert "reset" in str(await read_error(transport))
+        async with it.client() as client:
+            assert "reset" in str(await read_error(client))
             configure_certificate_files(it, 1)
 
-            assert await read(transport) == b"pong"
+            assert await read(client) == b"pong"

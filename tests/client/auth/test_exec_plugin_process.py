@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from aioinformer._client.auth.exec_plugin import MAX_OUTPUT_BYTES, MAX_STDERR_BYTES, run_process
+from aioinformer._client.auth.exec_plugin import (
+    MAX_OUTPUT_BYTES,
+    MAX_STDERR_BYTES,
+    ExecPlugin,
+    parse_exec_section,
+    run_process,
+)
+from aioinformer.errors import FetchError
+from tests.client.fake_exec_plugin import V1, FakePlugin, in_seconds
+from tests.client.kubeconfigs import CANARY
 
 LONG = 30.0
 
@@ -122,3 +134,84 @@ async def test_a_run_does_not_block_the_loop(tmp_path: Path) -> None:
     end.touch()
 
     assert await running == (0, b"out\n", b"")
+
+
+# -- runs of a plugin --------------------------------------------------------------------------
+
+
+def made(fake: FakePlugin, seconds: float = 60) -> ExecPlugin:
+    return ExecPlugin(parse_exec_section(fake.user()["exec"], {}), "here", timeout=seconds)
+
+
+async def failure(plugin: ExecPlugin) -> str:
+    with pytest.raises(FetchError) as caught:
+        await plugin()
+    assert caught.value.phase == "credentials"
+    return str(caught.value)
+
+
+@contextmanager
+def no_free_descriptor() -> Generator[None]:
+    """Leave this process no file descriptor."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize(("life", "fresh"), [(100, 80), (3600, 3480)])
+async def test_the_plugin_is_run_again_before_its_token_expires(
+    tmp_path: Path, life: float, fresh: float
+) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.set_status(token="abc", expirationTimestamp=in_seconds(life))
+
+    grant = await made(fake)()
+
+    assert grant.valid_for == pytest.approx(life, abs=5)
+    assert grant.fresh_for == pytest.approx(fresh, abs=5)
+
+
+async def test_the_error_for_a_plugin_without_a_free_descriptor_names_the_limit(
+    tmp_path: Path,
+) -> None:
+    fake = FakePlugin(tmp_path)
+    plugin = made(fake)
+    with no_free_descriptor():
+        message = await failure(plugin)
+
+    assert message == (
+        f"here: the exec plugin '{fake.path}' can't be run: Too many open files: this program or "
+        "the machine has reached a limit (`ulimit -a`); the plugin is run again in 10 s or later"
+    )
+
+
+async def test_the_error_for_a_plugin_that_is_killed_names_the_timeout(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.write_script("sleep 60")
+
+    assert (await failure(made(fake, 0.1))).endswith("did not end in 0.1 s, and was killed")
+
+
+async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None:
+    fake = FakePlugin(tmp_path)
+    fake.write_script("exit 1")
+    plugin = made(fake)
+
+    assert await failure(plugin) == await failure(plugin)
+    assert fake.runs == 1
+
+
+def test_no_repr_shows_a_secret() -> None:
+    section = {
+        "apiVersion": V1,
+        "command": "x",
+        "args": ["--token", CANARY],
+        "env": [{"name": "TOKEN", "value": CANARY}],
+    }
+
+    assert CANARY not in repr(ExecPlugin(parse_exec_section(section, {}), "here"))

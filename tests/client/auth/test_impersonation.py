@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from aioinformer._client.auth.impersonation import impersonation_headers
-from aioinformer._client.client import Client
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
+from aioinformer import Client
 from aioinformer.errors import ConfigurationError, Forbidden
 from aioinformer.testing import ApiServer, Cluster, Features, PolicyRule
 from tests.client.kubeconfigs import (
     CANARY,
-    NO_POD,
+    connect,
     error_chain_text,
     load_error,
     make_kubeconfig,
@@ -53,21 +51,26 @@ class Recorder:
         return web.Response(text="pong")
 
 
-def test_the_impersonation_headers_are_those_of_the_user() -> None:
-    assert list(impersonation_headers(ACTING)) == HEADERS
-    assert impersonation_headers({"token": "abc"}) == ()
-    assert impersonation_headers({"as": "jane"}) == (("Impersonate-User", "jane"),)
-
-
-async def test_every_request_has_the_impersonation_headers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("user", "headers"),
+    [
+        (ACTING, HEADERS),
+        ({"token": "abc"}, []),
+        ({"as": "jane"}, [("Impersonate-User", "jane")]),
+    ],
+    ids=["all", "none", "user"],
+)
+async def test_every_request_has_the_impersonation_headers_of_the_user(
+    tmp_path: Path, user: dict[str, Any], headers: list[tuple[str, str]]
+) -> None:
     recorder = Recorder()
     async with http_server(recorder.answer) as server:
-        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": server}, user=ACTING))
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": server}, user=user))
         async with Client.connect(kubeconfig=path) as client:
             await client.get_raw("/version")
             await client.get_raw("/version")
 
-    assert [sorted(each) for each in recorder.received] == [sorted(HEADERS)] * 2
+    assert [sorted(each) for each in recorder.received] == [sorted(headers)] * 2
 
 
 async def test_the_programs_own_headers_win(tmp_path: Path) -> None:
@@ -124,7 +127,7 @@ async def test_a_denied_extra_value_names_the_right_to_impersonate(resource: str
 async def test_impersonated_groups_without_a_user_are_an_error(tmp_path: Path, key: str) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={key: ACTING[key]}))
 
-    message = await load_error(Kubeconfig(path, environment=NO_POD))
+    message = await load_error(path)
 
     assert f"{path}: context 'main': its user impersonates groups" in message
     assert "set `as:`" in message
@@ -139,10 +142,12 @@ async def test_impersonated_groups_without_a_user_are_an_error(tmp_path: Path, k
     ],
     ids=["a user", "a group", "an extra"],
 )
-def test_a_value_that_cannot_be_a_header_is_an_error_that_does_not_quote_it(
-    user: dict[str, Any],
+async def test_a_value_that_cannot_be_a_header_is_an_error_that_does_not_quote_it(
+    tmp_path: Path, user: dict[str, Any]
 ) -> None:
+    path = write_kubeconfig(tmp_path, make_kubeconfig(user=user))
+
     with pytest.raises(ConfigurationError, match="which no header may contain") as caught:
-        impersonation_headers(user)
+        await connect(path).__aenter__()
 
     assert CANARY not in error_chain_text(caught.value)

@@ -17,7 +17,7 @@ from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer.errors import AlreadyExists, ConfigurationError, ConnectionFailed
 from aioinformer.testing import ApiServer, Cluster
 from tests.client.kubeconfigs import CANARY, make_kubeconfig, write_kubeconfig
-from tests.client.transports import read_error, running_transport
+from tests.client.transports import client_of, read_error
 
 HANGS = """
 import asyncio, sys
@@ -65,8 +65,8 @@ async def test_a_machine_without_a_free_thread_is_an_error_of_the_system(
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(BlockingIOError, match="no thread can be started"):
         await run_in_thread(lambda: 7)
-    async with running_transport("http://kubernetes.example") as transport:
-        error = await read_error(transport)
+    async with client_of("http://kubernetes.example") as client:
+        error = await read_error(client)
     assert type(error) is ConnectionFailed
     assert str(error) == (
         "kubernetes.example:80: the name can't be looked up: no thread can be started, because "

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import html
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +27,8 @@ from aioinformer._client.auth.redaction import (
     Redactor,
     redact_diagnostics,
 )
+from aioinformer._client.http.request import ApiRequest
+from aioinformer._client.http.secret_errors import run_redaction, secret_values
 from aioinformer.errors import Expired, Status
 
 secrets = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=6, max_size=30)
@@ -285,3 +290,61 @@ def test_a_long_line_is_cut_off_between_words() -> None:
     cut = redact_diagnostics("x" * (MAX_SCANNED_LENGTH - 20) + " " + secret)
     assert "a1" not in cut
     assert redact_diagnostics("9z" * 5000) == ""
+
+
+# -- the values of a Secret --------------------------------------------------------------------
+
+POD = "/api/v1/namespaces/web/pods/web-0"
+SECRET = "/api/v1/namespaces/web/secrets/token"
+LONG = "hunter2 and more\nof it on a second line"
+"""With what JSON, HTML and URLs each spell in a way of their own."""
+
+
+def sent(body: object, path: str = SECRET) -> ApiRequest:
+    return ApiRequest("write", path, method="PUT", body=json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "Secret", "stringData": {"p": LONG}},
+        {"data": {"p": base64.b64encode(LONG.encode()).decode()}},
+        [{"op": "add", "path": "/stringData/p", "value": LONG}],
+        [{"op": "add", "path": "/stringData", "value": {"p": [LONG]}}],
+    ],
+    ids=["stringData", "data", "operation", "operation-on-all"],
+)
+def test_values_are_hidden_in_every_form_in_which_a_server_may_repeat_them(body: object) -> None:
+    redactor = Redactor(secret_values(sent(body)))
+    for value in (LONG, base64.b64encode(LONG.encode()).decode(), json.dumps(LONG)):
+        assert "hunter2" not in redactor.redact_complete(f"it is weak: {value}")
+        assert base64.b64encode(b"hunter2 and").decode()[:12] not in redactor.redact_complete(value)
+
+
+def test_values_outside_a_secret_are_not_hidden() -> None:
+    body = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "token"}, "immutable": True}
+    assert not list(secret_values(sent(body)))
+    assert not list(secret_values(sent({"data": {"p": LONG}}, POD)))
+    assert not list(secret_values(ApiRequest("write", SECRET, method="DELETE")))
+
+
+async def test_a_cancelled_request_ends_when_its_error_is_redacted() -> None:
+    started, go_on, redacted = asyncio.Event(), threading.Event(), list[str]()
+    loop = asyncio.get_running_loop()
+
+    def redact() -> None:
+        loop.call_soon_threadsafe(started.set)
+        go_on.wait(10)
+        redacted.append("redacted")
+
+    request = sent({"stringData": {"a": "x" * 100_000}})
+    task = asyncio.create_task(run_redaction(request, redact))
+    await started.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0.01)
+    assert not task.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert redacted == ["redacted"]

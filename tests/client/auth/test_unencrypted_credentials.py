@@ -32,8 +32,8 @@ REMOTE = "http://kubernetes.example"
 HEADER_KINDS = {
     name: kind
     for name, kind in CREDENTIAL_KINDS.items()
-    # A pod's server has TLS, and certificates are presented in TLS alone.
-    if name != "in a pod" and ("certificate" not in name or "token" in name)
+    # Certificates are presented in TLS alone.
+    if "certificate" not in name or "token" in name
 }
 SECRET = TOKENS[0]
 

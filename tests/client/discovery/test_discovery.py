@@ -6,21 +6,17 @@ import asyncio
 
 import pytest
 
-from aioinformer._client.discovery.discovery import (
-    CACHE_LIFETIME,
-    MISSING_RETRY_INTERVAL,
-    Discovery,
-)
-from aioinformer._client.discovery.served_check import ANSWER_LIFETIME
-from aioinformer._core.objects.resources import Resource
+from aioinformer import Resource
 from aioinformer.errors import (
     AmbiguousResource,
-    ConnectionFailed,
+    ConnectionLost,
     Forbidden,
     ServerFailure,
+    Unauthorized,
     UnknownResource,
     UnwatchableResource,
 )
+from tests.client.accelerated_time import in_accelerated_time, run_accelerated
 from tests.client.discovery_servers import (
     APPS,
     CORE,
@@ -28,6 +24,7 @@ from tests.client.discovery_servers import (
     GROUPS,
     VERSIONS,
     DocumentServer,
+    client_of,
     group_document,
     group_list_document,
     legacy_server,
@@ -35,234 +32,238 @@ from tests.client.discovery_servers import (
     resource_list_document,
     standalone_server,
 )
-from tests.client.virtual_time import in_virtual_time
 
 EVERYTHING = ["/api", "/apis"]
+RETRY_INTERVAL = 2.0
+"""Seconds after which a missing name, or resource, is asked for again."""
+
+
+async def find(documents: DocumentServer, name: str) -> Resource:
+    async with client_of(documents) as client:
+        return await client.resource(name)
 
 
 # -- how long ----------------------------------------------------------------------------------
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_second_name_is_found_without_another_request() -> None:
     documents = modern_server()
-    discovery = Discovery(documents)
+    async with client_of(documents) as client:
+        await client.resource("deploy")
+        assert (await client.resource("jobs")).group == "batch"
 
-    await discovery.find("deploy")
-    assert (await discovery.find("jobs")).group == "batch"
-
-    assert documents.requested_paths == EVERYTHING
+        assert documents.requested_paths == EVERYTHING
 
 
-@in_virtual_time
-async def test_an_answer_is_used_for_ten_minutes() -> None:
+def test_an_answer_is_used_for_ten_minutes() -> None:
     documents = modern_server()
-    discovery = Discovery(documents)
-    await discovery.find("deploy")
 
-    await asyncio.sleep(CACHE_LIFETIME - 1)
-    await discovery.find("deploy")
-    assert documents.requested_paths == EVERYTHING
-    await asyncio.sleep(2)
-    await discovery.find("deploy")
-    assert documents.requested_paths == EVERYTHING * 2
+    async def scenario() -> None:
+        async with client_of(documents) as client:
+            await client.resource("deploy")
+
+            await asyncio.sleep(599)
+            await client.resource("deploy")
+            assert documents.requested_paths == EVERYTHING
+            await asyncio.sleep(2)
+            await client.resource("deploy")
+            assert documents.requested_paths == EVERYTHING * 2
+
+    run_accelerated(scenario(), speed=20_000)
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_missing_name_is_requested_again_after_an_interval() -> None:
     """The custom resource may have been installed a second ago."""
     documents = modern_server()
-    discovery = Discovery(documents)
-    await discovery.find("deploy")
-    documents.served["/apis"] = GROUPS.replace(b'"deployments"', b'"widgets"')
+    async with client_of(documents) as client:
+        await client.resource("deploy")
+        documents.served["/apis"] = GROUPS.replace(b'"deployments"', b'"widgets"')
 
-    with pytest.raises(UnknownResource):
-        await discovery.find("widgets")
-    assert documents.requested_paths == EVERYTHING, "a name that is asked for in a loop is no flood"
-    await asyncio.sleep(MISSING_RETRY_INTERVAL)
-    assert (await discovery.find("widgets")).plural == "widgets"
-    assert documents.requested_paths == EVERYTHING * 2
+        with pytest.raises(UnknownResource):
+            await client.resource("widgets")
+        assert documents.requested_paths == EVERYTHING, "names that are missing are no flood"
+        await asyncio.sleep(RETRY_INTERVAL)
+        assert (await client.resource("widgets")).plural == "widgets"
+        assert documents.requested_paths == EVERYTHING * 2
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_name_is_no_longer_ambiguous_after_one_of_its_resources_was_removed() -> None:
     both = group_list_document(("a.io", "v1"), ("b.io", "v1"))
     widgets = resource_list_document("widgets")
     served = {"/api": EMPTY, "/apis": both, "/apis/a.io/v1": widgets, "/apis/b.io/v1": widgets}
     documents = DocumentServer(served)
-    discovery = Discovery(documents)
-    with pytest.raises(AmbiguousResource):
-        await discovery.find("widgets")
-    documents.served["/apis"] = group_list_document(("b.io", "v1"))
+    async with client_of(documents) as client:
+        with pytest.raises(AmbiguousResource):
+            await client.resource("widgets")
+        documents.served["/apis"] = group_list_document(("b.io", "v1"))
 
-    with pytest.raises(AmbiguousResource):
-        await discovery.find("widgets")
-    await asyncio.sleep(MISSING_RETRY_INTERVAL)
+        with pytest.raises(AmbiguousResource):
+            await client.resource("widgets")
+        await asyncio.sleep(RETRY_INTERVAL)
 
-    assert (await discovery.find("widgets")).group == "b.io"
+        assert (await client.resource("widgets")).group == "b.io"
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_an_unknown_name_causes_one_discovery() -> None:
     documents = modern_server()
 
     with pytest.raises(UnknownResource, match="did you mean"):
-        await Discovery(documents).find("deploymets")
+        await find(documents, "deploymets")
 
     assert documents.requested_paths == EVERYTHING
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_the_error_of_a_resource_that_cannot_be_watched_names_the_missing_verbs() -> None:
     with pytest.raises(UnwatchableResource, match="doesn't support list or watch"):
-        await Discovery(legacy_server()).find("bindings")
+        await find(legacy_server(), "bindings")
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_failed_discovery_is_repeated_at_the_next_call() -> None:
     documents = modern_server()
-    discovery = Discovery(documents)
-    documents.served["/apis"] = ConnectionFailed("refused", phase="discovery")
+    async with client_of(documents) as client:
+        documents.served["/apis"] = None
 
-    with pytest.raises(ConnectionFailed):
-        await discovery.find("deploy")
-    documents.served["/apis"] = GROUPS
+        with pytest.raises(ConnectionLost):
+            await client.resource("deploy")
+        documents.served["/apis"] = GROUPS
 
-    assert (await discovery.find("deploy")).plural == "deployments"
+        assert (await client.resource("deploy")).plural == "deployments"
 
 
 # -- at once -----------------------------------------------------------------------------------
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_concurrent_callers_share_one_discovery() -> None:
     documents = modern_server()
-    discovery = Discovery(documents)
+    async with client_of(documents) as client:
+        await asyncio.gather(*(client.resource(name) for name in ("deploy", "jobs", "leases")))
 
-    await asyncio.gather(*(discovery.find(name) for name in ("deploy", "jobs", "leases")))
-
-    assert documents.requested_paths == EVERYTHING
+        assert documents.requested_paths == EVERYTHING
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_concurrent_callers_share_the_failure_of_a_discovery() -> None:
     """Else ten informers at a server that is not there would wait for ten timeouts in a row."""
-    documents = DocumentServer({"/api": ConnectionFailed("refused", phase="discovery")})
-    discovery = Discovery(documents)
+    documents = DocumentServer({"/api": 401})
+    async with client_of(documents) as client:
+        ended = await asyncio.gather(
+            *map(client.resource, ("deploy", "jobs", "leases")), return_exceptions=True
+        )
 
-    ended = await asyncio.gather(
-        *(discovery.find(name) for name in ("deploy", "jobs", "leases")), return_exceptions=True
-    )
-
-    assert [type(each) for each in ended] == [ConnectionFailed] * 3
-    assert len(set(map(id, ended))) == 3, "each its own: tracebacks grow"
-    assert documents.requested_paths == ["/api"]
+        assert [type(each) for each in ended] == [Unauthorized] * 3
+        assert len(set(map(id, ended))) == 3, "each its own: tracebacks grow"
+        assert documents.requested_paths == ["/api"]
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_waiting_caller_repeats_the_discovery_of_a_cancelled_one() -> None:
     documents = modern_server()
-    discovery = Discovery(documents)
-    first = asyncio.create_task(discovery.find("deploy"))
-    second = asyncio.create_task(discovery.find("jobs"))
-    await asyncio.sleep(0)
-    first.cancel()
+    async with client_of(documents) as client:
+        first = asyncio.create_task(client.resource("deploy"))
+        second = asyncio.create_task(client.resource("jobs"))
+        while not documents.requested_paths:  # noqa: ASYNC110 - the server has no event
+            await asyncio.sleep(0)
+        first.cancel()
 
-    assert (await second).plural == "jobs"
-    assert documents.requested_paths == ["/api", *EVERYTHING]
-    assert first.cancelled()
+        assert (await second).plural == "jobs"
+        assert documents.requested_paths == ["/api", *EVERYTHING]
+        assert first.cancelled()
 
 
 # -- what could not be read --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["widgets.example.com", "wi.example.com", "Widget.v1.example.com"])
-@in_virtual_time
+@in_accelerated_time
 async def test_a_name_with_its_group_is_found_without_a_list_of_groups(name: str) -> None:
-    found = await Discovery(standalone_server()).find(name)
+    found = await find(standalone_server(), name)
 
     assert (found.group, found.version, found.plural) == ("example.com", "v1", "widgets")
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_name_with_its_group_is_found_where_the_list_of_groups_is_forbidden() -> None:
     documents = DocumentServer(
         {"/api": VERSIONS, "/api/v1": CORE, "/apis": 403, "/apis/apps/v1": APPS}
     )
-    discovery = Discovery(documents)
+    async with client_of(documents) as client:
+        assert (await client.resource("pods")).plural == "pods"
+        assert (await client.resource("deploy.v1.apps")).plural == "deployments"
+        assert documents.requested_paths == ["/api", "/api/v1", "/apis", "/apis/apps/v1"]
+        with pytest.raises(Forbidden):
+            await client.resource("ingresses")
 
-    assert (await discovery.find("pods")).plural == "pods"
-    assert (await discovery.find("deploy.v1.apps")).plural == "deployments"
-    assert documents.requested_paths == ["/api", "/api/v1", "/apis", "/apis/apps/v1"]
-    with pytest.raises(Forbidden):
-        await discovery.find("ingresses")
 
-
-@in_virtual_time
+@in_accelerated_time
 async def test_a_group_that_was_down_is_found_when_it_is_back() -> None:
     documents = legacy_server(**{"/apis/metrics.io/v1": 503})
-    discovery = Discovery(documents)
+    async with client_of(documents) as client:
+        assert (await client.resource("sts")).plural == "statefulsets"
+        with pytest.raises(UnknownResource, match=r"did not describe metrics\.io/v1"):
+            await client.resource("podmetrics")
+        with pytest.raises(ServerFailure):
+            await client.resource("podmetrics.metrics.io")
+        documents.served["/apis/metrics.io/v1"] = resource_list_document("podmetrics")
+        await asyncio.sleep(RETRY_INTERVAL)
 
-    assert (await discovery.find("sts")).plural == "statefulsets"
-    with pytest.raises(UnknownResource, match=r"did not describe metrics\.io/v1"):
-        await discovery.find("podmetrics")
-    with pytest.raises(ServerFailure):
-        await discovery.find("podmetrics.metrics.io")
-    documents.served["/apis/metrics.io/v1"] = resource_list_document("podmetrics")
-    await asyncio.sleep(MISSING_RETRY_INTERVAL)
-
-    assert (await discovery.find("podmetrics.metrics.io")).group == "metrics.io"
+        assert (await client.resource("podmetrics.metrics.io")).group == "metrics.io"
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_name_in_an_unavailable_group_is_requested_once_in_an_interval() -> None:
     documents = DocumentServer(
         {"/apis": 503, "/apis/a.io": group_document("a.io", "v1"), "/apis/a.io/v1": 503}
     )
-    discovery = Discovery(documents)
+    async with client_of(documents) as client:
+        for _ in range(3):
+            with pytest.raises(ServerFailure):
+                await client.resource("things.a.io")
 
-    for _ in range(3):
-        with pytest.raises(ServerFailure):
-            await discovery.find("things.a.io")
-
-    assert documents.requested_paths.count("/apis/a.io/v1") == 1
+        assert documents.requested_paths.count("/apis/a.io/v1") == 1
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_a_server_without_a_list_of_groups_finds_no_name_without_its_group() -> None:
     documents = standalone_server()
 
     with pytest.raises(UnknownResource, match=r"list its groups, so ask for widgets\.GROUP"):
-        await Discovery(documents).find("widgets")
+        await find(documents, "widgets")
 
     assert documents.requested_paths == EVERYTHING
 
 
 @pytest.mark.parametrize("name", ["widgets..", "widgets.a/../b", "widgets.%2e"])
-@in_virtual_time
+@in_accelerated_time
 async def test_a_name_with_a_group_that_is_no_url_segment_is_unknown(name: str) -> None:
     documents = standalone_server()
 
     with pytest.raises(UnknownResource):
-        await Discovery(documents).find(name)
+        await find(documents, name)
     assert not any(".." in path or "%" in path for path in documents.requested_paths)
 
 
 # -- one resource ------------------------------------------------------------------------------
 
 
-@in_virtual_time
+@in_accelerated_time
 async def test_the_served_check_is_repeated_after_an_interval() -> None:
     documents = standalone_server()
-    discovery = Discovery(documents)
-    widgets = await discovery.find("widgets.example.com")
-    assert await discovery.served(widgets) == widgets
-    documents.served.clear()
-    documents.served["/apis"] = EMPTY
-    requests = len(documents.requested_paths)
+    async with client_of(documents) as client:
+        widgets = await client.resource("widgets.example.com")
+        assert await client.served(widgets) == widgets
+        documents.served.clear()
+        documents.served["/apis"] = EMPTY
+        requests = len(documents.requested_paths)
 
-    assert await discovery.served(widgets) == widgets
-    assert len(documents.requested_paths) == requests
-    await asyncio.sleep(ANSWER_LIFETIME)
-    assert await discovery.served(widgets) is None
-    assert await discovery.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None
+        assert await client.served(widgets) == widgets
+        assert len(documents.requested_paths) == requests
+        await asyncio.sleep(RETRY_INTERVAL)
+        assert await client.served(widgets) is None
+        assert await client.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 from msgspec.structs import astuple
 
@@ -14,8 +17,10 @@ from aioinformer._client.discovery.documents import (
     parse_legacy_resources,
     version_path,
 )
+from aioinformer._client.discovery.fetcher import MAX_INLINE_BYTES, DiscoveryFetcher
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer.errors import ProtocolError
+from tests.client.discovery_servers import EMPTY
 from tests.client.recordings import read_recording
 
 AGGREGATED = read_recording("02-aggregated-discovery").body
@@ -285,3 +290,43 @@ def test_a_group_version_that_is_no_path_is_a_protocol_error(name: str) -> None:
 def test_a_document_that_is_nested_too_deeply_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="not a discovery document"):
         parse_aggregated_resources(b'{"x":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}", "/apis")
+
+
+# -- long documents ----------------------------------------------------------------------------
+
+
+def long_list(groups: int) -> bytes:
+    """Return an aggregated document of many groups with ten resources each."""
+
+    def described(name: str) -> dict[str, object]:
+        found = [{"resource": f"{name}{n}", "responseKind": {"kind": "T"}} for n in range(10)]
+        versions = [{"version": "v1", "resources": found}]
+        return {"metadata": {"name": f"{name}.io"}, "versions": versions}
+
+    items = [described(f"g{number}") for number in range(groups)]
+    return msgspec.json.encode({"kind": "APIGroupDiscoveryList", "items": items})
+
+
+async def turns_while_reading(groups: int) -> int:
+    """Count the iterations of the loop while a document of so many groups is parsed."""
+    document, turns = long_list(groups), 0
+    assert (len(document) > MAX_INLINE_BYTES) is (groups > 5)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def fetch(path: str, accept: str) -> bytes:
+        return document if path == "/apis" else EMPTY
+
+    beside = asyncio.create_task(others())
+    catalogue = await DiscoveryFetcher(fetch).fetch_all()
+    beside.cancel()
+    assert catalogue.find("g40") is not None
+    return turns
+
+
+async def test_a_long_document_is_parsed_without_blocking_the_loop() -> None:
+    assert await turns_while_reading(2000) > await turns_while_reading(5)

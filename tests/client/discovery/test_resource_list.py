@@ -7,26 +7,24 @@ from typing import Any, cast
 import pytest
 
 from aioinformer import Client
-from aioinformer._client.discovery.documents import parse_aggregated_resources
-from aioinformer._client.discovery.resource_list import ResourceList
+from aioinformer.api import ResourceList
 from aioinformer.errors import NotRunning
 from aioinformer.testing import ApiServer, Cluster
-from tests.client.discovery_servers import GROUPS
+from tests.client.discovery_servers import GROUPS, DocumentServer, client_of
 
 
-def recorded() -> ResourceList:
+async def recorded() -> ResourceList:
     """Return the resources of the recorded aggregated document of a real server."""
-    document = parse_aggregated_resources(GROUPS, "/apis")
-    assert document is not None
-    return ResourceList(document.served, ["/apis/metrics.k8s.io/v1"])
+    async with client_of(DocumentServer({"/api": 403, "/api/v1": 403, "/apis": GROUPS})) as client:
+        return await client.discover()
 
 
 def plurals(found: ResourceList) -> set[str]:
     return {each.resource.plural for each in found}
 
 
-def test_resources_are_found_by_each_of_their_properties() -> None:
-    served = recorded()
+async def test_resources_are_found_by_each_of_their_properties() -> None:
+    served = await recorded()
 
     assert plurals(served.find(name="deploy")) == {"deployments"}
     assert plurals(served.find(kind="Deployment")) == {"deployments"}
@@ -38,18 +36,19 @@ def test_resources_are_found_by_each_of_their_properties() -> None:
     assert "subjectaccessreviews" not in plurals(served.find(verbs=["list"]))
 
 
-def test_the_result_of_a_search_can_be_searched_and_names_unread_documents() -> None:
-    found = recorded().find(group="apps").find(verbs=["watch"], category="all")
+async def test_the_result_of_a_search_can_be_searched_and_names_unread_documents() -> None:
+    found = (await recorded()).find(group="apps").find(verbs=["watch"], category="all")
 
     assert "deployments" in plurals(found)
-    assert found.unread == ("/apis/metrics.k8s.io/v1",)
+    assert found.unread == ("/api/v1",)
     assert repr(found[:0]) == "()"
     assert "1 document unread" in repr(found)
 
 
-def test_a_text_in_the_place_of_verbs_is_an_error() -> None:
+async def test_a_text_in_the_place_of_verbs_is_an_error() -> None:
+    served = await recorded()
     with pytest.raises(TypeError, match=r"verbs=\['watch'\]"):
-        recorded().find(verbs=cast("Any", "watch"))
+        served.find(verbs=cast("Any", "watch"))
 
 
 async def test_a_client_lists_what_its_server_serves() -> None:

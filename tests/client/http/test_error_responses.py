@@ -1,4 +1,4 @@
-"""The body of a refusal, read as far as it is worth: in simulated time."""
+"""The body of a refusal, read as far as it is worth, in simulated time; and any body and header."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp.base_protocol import BaseProtocol
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aioinformer._client.http.error_responses import (
     ERROR_BODY_TIMEOUT,
     MAX_ERROR_BYTES,
+    build_status,
     read_error_body,
 )
 from tests.client.virtual_time import in_virtual_time
@@ -69,3 +72,23 @@ async def test_only_the_beginning_of_a_long_body_is_kept() -> None:
     content.feed_eof()
 
     assert await read_error_body(content) == (b"x" * MAX_ERROR_BYTES, False)
+
+
+def test_a_well_known_sentence_in_a_page_is_shown() -> None:
+    page = b"<html>400 The plain HTTP request was sent to HTTPS port hunter2</html>"
+
+    assert build_status(400, {}, page).message == "The plain HTTP request was sent to HTTPS port"
+
+
+@given(st.text() | st.integers().map(str) | st.from_regex(r"\w{3}, \d+ Oct \d+ \d+:\d\d [+-]\d+"))
+@settings(deadline=None)
+def test_any_wait_is_a_finite_number_or_none(header: str) -> None:
+    waits = build_status(503, {"Retry-After": header}, b"").retry_after
+
+    assert waits is None or 0 <= waits < float("inf")
+
+
+@given(st.binary() | st.binary().map(lambda rest: b'{"kind":"Status","details":' + rest))
+@settings(deadline=None)
+def test_every_body_becomes_a_status(body: bytes) -> None:
+    assert build_status(500, {}, body).message

@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from aioinformer._client.http.hints import hint_for_write_error
-from aioinformer._core.writing.write_requests import Method
-from aioinformer.errors import Status
+from aioinformer import Client, Resource
+from aioinformer.errors import ServerError, Status
+from tests.client.servers import http_server
 
 POD = "/api/v1/namespaces/web/pods/web-0"
 FOO = "/apis/example.com/v1/namespaces/web/foos/a"
+
+OBJECT = re.compile(
+    r"(?P<prefix>.*)/(?:api|apis/(?P<group>[^/]+))/v1(?:/namespaces/(?P<namespace>[^/]+))?"
+    r"/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<subresource>[^/]+))?"
+)
+
+
+async def write(client: Client, found: re.Match[str], method: str) -> object:
+    """Send a request for the object, or the collection, of a path."""
+    namespace, name = found["namespace"], found["name"] or "a"
+    kind = found["plural"][:-1].title()
+    resource = Resource(found["group"] or "", "v1", found["plural"], kind, bool(namespace))
+    api = client.api(resource, namespace=namespace)
+    obj = {"metadata": {"name": name}}
+    match method:
+        case "GET":
+            return await api.get(name)
+        case "POST":
+            return await api.create(obj)
+        case "PUT":
+            return await api.update(obj, subresource=found["subresource"] or "")
+        case "PATCH":
+            return await api.patch(name, {})
+        case _:
+            return await api.delete(name)
+
+
+async def hint_of(status: Status, path: str, method: str) -> str:
+    """Return the hint of a rejected write: what follows the sentence of the server."""
+    message = status.message or "Forbidden"
+    body = {"kind": "Status", "code": status.code, "reason": status.reason, "message": message}
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response(body | {"details": dict(status.details)}, status=status.code)
+
+    found = OBJECT.fullmatch(path)
+    assert found is not None
+    async with http_server(answer) as server, Client(f"{server}{found['prefix']}") as client:
+        with pytest.raises(ServerError) as caught:
+            await write(client, found, method)
+    return str(caught.value).partition(f": {message.strip()}")[2].removeprefix("; ")
 
 
 @pytest.mark.parametrize(
@@ -26,17 +69,17 @@ FOO = "/apis/example.com/v1/namespaces/web/foos/a"
         ("/k8s/clusters/c/api/v1/nodes/n", "PATCH", "patch nodes/n"),
     ],
 )
-def test_a_forbidden_write_names_the_command_that_checks_permissions(
-    path: str, method: Method, command: str
+async def test_a_forbidden_write_names_the_command_that_checks_permissions(
+    path: str, method: str, command: str
 ) -> None:
-    text = hint_for_write_error(Status(403, "Forbidden"), path, method)
+    text = await hint_of(Status(403, "Forbidden"), path, method)
     assert f"`kubectl auth can-i {command}`" in text
 
 
-def test_names_are_quoted_for_a_shell() -> None:
+async def test_names_are_quoted_for_a_shell() -> None:
     path = "/api/v1/namespaces/web/pods/$(rm)"
     status = Status(403, "Forbidden", 'pods is forbidden: User "a b" cannot update')
-    text = hint_for_write_error(status, path, "PUT")
+    text = await hint_of(status, path, "PUT")
     assert "'pods/$(rm)' -n web --as='a b'" in text
 
 
@@ -85,18 +128,18 @@ BLOCKING = (
         ),
     ],
 )
-def test_the_hint_for_a_forbidden_write_names_the_right_that_the_server_looked_for(
+async def test_the_hint_for_a_forbidden_write_names_the_right_that_the_server_looked_for(
     message: str, right: str, command: str
 ) -> None:
     status = Status(403, "Forbidden", f'x "view" is forbidden: {message}', {"name": "view"})
-    assert hint_for_write_error(status, POD, "PATCH") == (
+    assert await hint_of(status, POD, "PATCH") == (
         f"a Role or ClusterRole must allow {right}: check with `kubectl auth can-i {command}`"
     )
 
 
-def test_the_hint_for_an_owner_whose_deletion_is_to_wait_names_its_finalizers() -> None:
+async def test_the_hint_for_an_owner_whose_deletion_is_to_wait_names_its_finalizers() -> None:
     status = Status(403, "Forbidden", f'pods "web-0" is forbidden: {BLOCKING}')
-    assert hint_for_write_error(status, POD, "PATCH") == (
+    assert await hint_of(status, POD, "PATCH") == (
         "a Role or ClusterRole must allow update on <resource>/finalizers, with the resource of "
         "the owner; or pass block_owner_deletion=False"
     )
@@ -113,14 +156,14 @@ def test_the_hint_for_an_owner_whose_deletion_is_to_wait_names_its_finalizers() 
         "the server's sentence may quote the Secret and is not shown",
     ],
 )
-def test_a_write_that_admission_denies_gets_no_advice_on_roles(sentence: str) -> None:
+async def test_a_write_that_admission_denies_gets_no_advice_on_roles(sentence: str) -> None:
     status = Status(403, "Forbidden", sentence)
-    assert hint_for_write_error(status, POD, "POST") == ""
+    assert await hint_of(status, POD, "POST") == ""
 
 
-def test_the_hint_for_an_anonymous_write_is_that_of_a_read() -> None:
+async def test_the_hint_for_an_anonymous_write_is_that_of_a_read() -> None:
     status = Status(403, "Forbidden", 'pods is forbidden: User "system:anonymous" cannot create')
-    assert hint_for_write_error(status, POD, "POST").startswith("the request was anonymous: ")
+    assert (await hint_of(status, POD, "POST")).startswith("the request was anonymous: ")
 
 
 @pytest.mark.parametrize(
@@ -145,8 +188,10 @@ def test_the_hint_for_an_anonymous_write_is_that_of_a_read() -> None:
         ),
     ],
 )
-def test_the_hint_for_a_rejected_write_names_a_remedy(status: Status, path: str, text: str) -> None:
-    assert text in hint_for_write_error(status, path, "PUT")
+async def test_the_hint_for_a_rejected_write_names_a_remedy(
+    status: Status, path: str, text: str
+) -> None:
+    assert text in await hint_of(status, path, "PUT")
 
 
 @pytest.mark.parametrize(
@@ -166,10 +211,10 @@ def test_the_hint_for_a_rejected_write_names_a_remedy(status: Status, path: str,
         ("PATCH", Status(500, "", "resourceVersion should not be set on objects"), ""),
     ],
 )
-def test_the_hint_for_a_version_in_a_body_says_what_to_write(
-    method: Method, status: Status, text: str
+async def test_the_hint_for_a_version_in_a_body_says_what_to_write(
+    method: str, status: Status, text: str
 ) -> None:
-    assert hint_for_write_error(status, POD, method) == text
+    assert await hint_of(status, POD, method) == text
 
 
 @pytest.mark.parametrize(
@@ -182,13 +227,13 @@ def test_the_hint_for_a_version_in_a_body_says_what_to_write(
         Status(422, "Invalid", details={"causes": "none"}),
     ],
 )
-def test_a_status_without_a_known_remedy_gets_no_hint(status: Status) -> None:
-    assert hint_for_write_error(status, POD, "PUT") in ("", "5")
+async def test_a_status_without_a_known_remedy_gets_no_hint(status: Status) -> None:
+    assert await hint_of(status, POD, "PUT") in ("", "5")
 
 
-def test_the_hint_lists_a_few_causes_that_the_message_does_not_contain() -> None:
+async def test_the_hint_lists_a_few_causes_that_the_message_does_not_contain() -> None:
     causes: list[dict[str, Any]] = [{"field": "a", "message": "bad"}]
     causes += [{"field": f"f{n}", "message": f"m{n}"} for n in range(8)]
     status = Status(422, "Invalid", "it is invalid: a: bad", {"causes": causes})
-    text = hint_for_write_error(status, POD, "PUT")
+    text = await hint_of(status, POD, "PUT")
     assert text == "f0: m0, f1: m1, f2: m2, f3: m3, f4: m4, and 3 more"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._client.http.request import Timeouts
+from aioinformer import Timeouts
 
 NAMES = [each.name for each in fields(Timeouts)]
 

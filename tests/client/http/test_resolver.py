@@ -13,26 +13,26 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from aioinformer import Client, SharedInformerFactory
-from aioinformer._client.http.request import ApiRequest, Timeouts
-from aioinformer._client.http.resolver import AVOIDANCE
+from aioinformer import Client, SharedInformerFactory, Timeouts
 from aioinformer.errors import ConnectionFailed, FetchError, NotRunning
 from tests.client.accelerated_time import in_accelerated_time
 from tests.client.conftest import Certificates
 from tests.client.servers import Handler, http_server, start_response, tcp_server
 from tests.client.transports import (
-    LIST,
+    PONG,
     SHORT_TIMEOUTS,
-    WATCH,
+    Verb,
+    client_of,
     pong,
     read,
     read_error,
-    running_transport,
     wait_closed,
 )
 
 NAME = "kubernetes.example"
-WRITE = ApiRequest("write", "/api/v1/pods/web-0", method="PUT", body=b"{}")
+VERBS: tuple[Verb, ...] = ("list", "watch", "write")
+AVOIDANCE = 300.0
+"""Seconds for which other addresses precede one that has failed."""
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 # -- threads -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", [LIST, WATCH, WRITE], ids=["list", "watch", "write"])
+@pytest.mark.parametrize("verb", VERBS)
 async def test_a_name_is_looked_up_while_the_threads_of_the_program_are_busy(
-    call: ApiRequest, names: dict[str, list[str]]
+    verb: Verb, names: dict[str, list[str]]
 ) -> None:
     names[NAME] = ["127.0.0.1"]
     finish = threading.Event()
@@ -69,11 +69,11 @@ async def test_a_name_is_looked_up_while_the_threads_of_the_program_are_busy(
         try:
             async with (
                 http_server(pong) as server,
-                running_transport(
+                client_of(
                     server.replace("127.0.0.1", NAME), timeouts=Timeouts(connect=5)
-                ) as transport,
+                ) as client,
             ):
-                assert await read(transport, call) == b"pong"
+                assert await read(client, verb) == PONG
         finally:
             finish.set()
             await busy
@@ -93,9 +93,9 @@ async def test_requests_that_begin_together_share_one_look_up(
     monkeypatch.setattr(threading.Thread, "start", count)
     async with (
         http_server(pong) as server,
-        running_transport(server.replace("127.0.0.1", NAME)) as transport,
+        client_of(server.replace("127.0.0.1", NAME)) as client,
     ):
-        await asyncio.gather(*(read(transport, each) for each in [LIST, WATCH] * 20))
+        await asyncio.gather(*(read(client, each) for each in VERBS * 15))
     assert len(threads) == 1
 
 
@@ -111,8 +111,8 @@ async def test_a_client_is_closed_while_a_name_is_looked_up(
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     try:
-        async with running_transport(f"http://{NAME}") as transport:
-            request = asyncio.create_task(read(transport))
+        async with client_of(f"http://{NAME}") as client:
+            request = asyncio.create_task(read(client))
             await asyncio.to_thread(asked.wait)
         with pytest.raises(NotRunning, match="closed"):
             await request
@@ -126,18 +126,18 @@ async def test_a_name_that_is_not_known_is_looked_up_again_by_the_next_request(
     names[NAME] = []
     async with (
         http_server(pong) as server,
-        running_transport(server.replace("127.0.0.1", NAME)) as transport,
+        client_of(server.replace("127.0.0.1", NAME)) as client,
     ):
         with pytest.raises(ConnectionFailed):
-            await read(transport)
+            await read(client)
         names[NAME] = ["127.0.0.1"]
-        assert await read(transport) == b"pong"
+        assert await read(client) == PONG
 
 
 @pytest.mark.parametrize("name", [f"{'a' * 64}.example", "a..example", ".example"])
 async def test_a_name_that_no_system_can_look_up_is_not_known(name: str) -> None:
-    async with running_transport(f"http://{name}") as transport:
-        error = await read_error(transport)
+    async with client_of(f"http://{name}") as client:
+        error = await read_error(client)
     assert type(error) is ConnectionFailed
     assert "the name is not known: a part of it is empty or too long" in str(error)
 
@@ -146,7 +146,7 @@ async def test_a_name_that_no_system_can_look_up_is_not_known(name: str) -> None
 
 
 async def pong_once(request: web.Request) -> web.Response:
-    response = web.Response(text="pong")
+    response = web.Response(body=PONG)
     response.force_close()
     return response
 
@@ -198,28 +198,27 @@ async def two_addresses(
 
 
 @pytest.mark.parametrize(
-    ("fault", "call"),
+    ("fault", "verb"),
     [
-        (fault, call)
+        (fault, verb)
         for fault in (*HTTP_FAULTS, *TCP_FAULTS)
-        for call in (LIST, WATCH, WRITE)
+        for verb in VERBS
         # The reflector judges how long a watch may be silent.
-        if (fault, call) != ("silent in the body", WATCH)
+        if (fault, verb) != ("silent in the body", "watch")
     ],
-    ids=lambda each: each if isinstance(each, str) else each.phase,
 )
 @in_accelerated_time
 async def test_another_address_is_used_after_a_failure(
-    fault: str, call: ApiRequest, names: dict[str, list[str]]
+    fault: str, verb: Verb, names: dict[str, list[str]]
 ) -> None:
     async with (
         two_addresses(names, fault) as server,
-        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+        client_of(server, timeouts=SHORT_TIMEOUTS) as client,
     ):
         with pytest.raises(FetchError):
-            await read(transport, call)
+            await read(client, verb)
         for _ in range(2):
-            assert await read(transport, call) == b"pong"
+            assert await read(client, verb) == PONG
             await asyncio.sleep(25)
 
 
@@ -229,24 +228,24 @@ async def test_another_address_is_used_after_a_time_limit_of_the_caller(
 ) -> None:
     async with (
         two_addresses(names, "silent") as server,
-        running_transport(server) as transport,
+        client_of(server) as client,
     ):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5):
-                await read(transport, WRITE)
-        assert await read(transport, WRITE) == b"pong"
+                await read(client, "write")
+        assert await read(client, "write") == PONG
 
 
 @in_accelerated_time
 async def test_a_failed_address_is_the_first_again_after_some_minutes(
     names: dict[str, list[str]],
 ) -> None:
-    async with two_addresses(names, "503") as server, running_transport(server) as transport:
+    async with two_addresses(names, "503") as server, client_of(server) as client:
         for wait in (AVOIDANCE - 1, 1):
             with pytest.raises(FetchError):
-                await read(transport)
+                await read(client)
             await asyncio.sleep(wait)
-            assert await read(transport) == b"pong"
+            assert await read(client) == PONG
             await asyncio.sleep(AVOIDANCE - wait)
 
 
@@ -275,18 +274,18 @@ async def test_an_informer_syncs_from_the_address_that_works(
 async def test_another_address_is_used_after_a_stalled_handshake(
     names: dict[str, list[str]], certificates: Certificates
 ) -> None:
+    leaf = certificates.authority.issue_cert(NAME)
     async with (
-        two_addresses(names, "silent", tls=certificates.server_context()) as server,
-        running_transport(
+        two_addresses(names, "silent", tls=certificates.server_context(leaf)) as server,
+        client_of(
             server,
             tls=certificates.client_context(),
-            tls_server_name="127.0.0.1",
             timeouts=SHORT_TIMEOUTS,
-        ) as transport,
+        ) as client,
     ):
         with pytest.raises(FetchError):
-            await read(transport, WRITE)
-        assert await read(transport, WRITE) == b"pong"
+            await read(client, "write")
+        assert await read(client, "write") == PONG
 
 
 @in_accelerated_time
@@ -295,12 +294,12 @@ async def test_the_first_address_is_used_again_when_the_other_fails(
 ) -> None:
     async with (
         two_addresses(names, "silent", good=unavailable) as server,
-        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+        client_of(server, timeouts=SHORT_TIMEOUTS) as client,
     ):
         errors = list[str]()
         for _ in range(4):
             with pytest.raises(FetchError) as caught:
-                await read(transport)
+                await read(client)
             errors.append(type(caught.value).__name__)
         assert errors == ["RequestTimedOut", "ServerFailure"] * 2
 
@@ -312,10 +311,10 @@ async def test_an_open_connection_to_the_only_address_is_used_after_an_error() -
         peers.add(request.get_extra_info("peername"))
         return web.Response(status=503)
 
-    async with http_server(answer) as server, running_transport(server) as transport:
+    async with http_server(answer) as server, client_of(server) as client:
         for _ in range(3):
             with pytest.raises(FetchError):
-                await read(transport)
+                await read(client)
     assert len(peers) == 1
 
 
@@ -328,10 +327,10 @@ async def test_an_open_connection_that_answers_503_is_not_used_again_if_there_is
         return web.Response(status=503 if broken else 200, text="first")
 
     monkeypatch.setitem(HTTP_FAULTS, "later", answer)
-    async with two_addresses(names, "later") as server, running_transport(server) as transport:
-        assert await read(transport) == b"first"
+    async with two_addresses(names, "later") as server, client_of(server) as client:
+        assert await read(client) == b"first"
         broken = True
         for _ in range(2):  # the open connection, then a new one
             with pytest.raises(FetchError):
-                await read(transport)
-        assert await read(transport) == b"pong"
+                await read(client)
+        assert await read(client) == PONG

@@ -4,45 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
 import sys
 
 import pytest
 from aiohttp import web
 from yarl import URL
 
-from aioinformer._client.http.request import ApiRequest, Timeouts
-from aioinformer._client.http.sessions import READ_BUFFER, open_socket
+from aioinformer import Timeouts
 from tests.client.servers import http_server, start_response
 from tests.client.transports import (
     CANARY,
-    LIST,
-    WATCH,
+    Verb,
+    client_of,
     read,
-    running_transport,
     system_sockets,
+    watching,
 )
 
 # -- what is sent ------------------------------------------------------------------------------
 
 
-async def headers_of(call: ApiRequest, *, compression: bool = True) -> dict[str, str]:
+async def headers_of(verb: Verb) -> dict[str, str]:
     seen: dict[str, str] = {}
 
     async def answer(request: web.Request) -> web.Response:
         seen.update(request.headers)
         return web.Response()
 
-    async with (
-        http_server(answer) as server,
-        running_transport(server, compression=compression) as transport,
-    ):
-        await read(transport, call)
+    async with http_server(answer) as server, client_of(server) as client:
+        await read(client, verb)
     return seen
 
 
 async def test_a_request_has_the_authorization_accept_and_user_agent_headers() -> None:
-    headers = await headers_of(LIST)
+    headers = await headers_of("list")
 
     assert headers["Authorization"] == f"Bearer {CANARY}"
     assert headers["Accept"] == "application/json"
@@ -50,9 +45,8 @@ async def test_a_request_has_the_authorization_accept_and_user_agent_headers() -
 
 
 async def test_lists_may_be_compressed_and_watches_may_not() -> None:
-    assert (await headers_of(LIST))["Accept-Encoding"] == "gzip"
-    assert (await headers_of(WATCH))["Accept-Encoding"] == "identity"
-    assert (await headers_of(LIST, compression=False))["Accept-Encoding"] == "identity"
+    assert (await headers_of("list"))["Accept-Encoding"] == "gzip"
+    assert (await headers_of("watch"))["Accept-Encoding"] == "identity"
 
 
 async def test_a_path_in_the_server_url_is_the_beginning_of_every_path() -> None:
@@ -61,9 +55,9 @@ async def test_a_path_in_the_server_url_is_the_beginning_of_every_path() -> None
 
     async with (
         http_server(answer) as server,
-        running_transport(f"{server}/k8s/clusters/c-1") as transport,
+        client_of(f"{server}/k8s/clusters/c-1") as client,
     ):
-        assert await read(transport) == b"/k8s/clusters/c-1/api/v1/pods?limit=500"
+        assert await read(client) == b"/k8s/clusters/c-1/api/v1/pods?limit=500"
 
 
 async def test_a_query_is_encoded_so_that_the_server_reads_it_unchanged() -> None:
@@ -73,8 +67,8 @@ async def test_a_query_is_encoded_so_that_the_server_reads_it_unchanged() -> Non
         assert dict(request.query) == query
         return web.Response()
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        await read(transport, ApiRequest("list", "/api/v1/pods", query))
+    async with http_server(answer) as server, client_of(server) as client:
+        await client.get_raw("/api/v1/pods", query)
 
 
 async def test_cookies_are_not_kept() -> None:
@@ -88,10 +82,10 @@ async def test_cookies_are_not_kept() -> None:
 
     async with (
         http_server(answer) as server,
-        running_transport(server.replace("127.0.0.1", "localhost")) as transport,
+        client_of(server.replace("127.0.0.1", "localhost")) as client,
     ):
-        await read(transport)
-        await read(transport)
+        await read(client)
+        await read(client)
 
 
 # -- what is received --------------------------------------------------------------------------
@@ -108,8 +102,8 @@ async def test_chunks_are_delivered_as_they_are_received() -> None:
 
     async with (
         http_server(answer) as server,
-        running_transport(server) as transport,
-        transport.request(WATCH) as body,
+        client_of(server) as client,
+        watching(client) as body,
     ):
         assert await anext(body) == b"one"
         handed.set()
@@ -122,18 +116,18 @@ async def test_a_compressed_list_is_decompressed() -> None:
             body=gzip.compress(b"item " * 50_000), headers={"Content-Encoding": "gzip"}
         )
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        assert await read(transport) == b"item " * 50_000
+    async with http_server(answer) as server, client_of(server) as client:
+        assert await read(client) == b"item " * 50_000
 
 
 async def test_a_line_longer_than_the_buffer_is_received_completely() -> None:
-    line = b"x" * (40 * READ_BUFFER) + b"\n"
+    line = b"x" * (40 * 64 * 1024) + b"\n"
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=line)
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        assert await read(transport) == line
+    async with http_server(answer) as server, client_of(server) as client:
+        assert await read(client) == line
 
 
 async def test_a_list_read_to_its_end_gives_its_connection_to_the_next() -> None:
@@ -144,9 +138,9 @@ async def test_a_list_read_to_its_end_gives_its_connection_to_the_next() -> None
         peers.add(request.transport.get_extra_info("peername"))
         return web.Response(text="all")
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        await read(transport)
-        await read(transport)
+    async with http_server(answer) as server, client_of(server) as client:
+        await read(client)
+        await read(client)
 
     assert len(peers) == 1
 
@@ -162,12 +156,12 @@ async def test_one_transport_keeps_150_watches_open() -> None:
     slow = Timeouts(connect=50)  # 150 connections at once take seconds on a busy machine
     async with (
         http_server(answer) as server,
-        running_transport(server, timeouts=slow) as transport,
+        client_of(server, timeouts=slow) as client,
     ):
         all_open = asyncio.Barrier(151)
 
         async def watch() -> None:
-            async with transport.request(WATCH) as body:
+            async with watching(client) as body:
                 await anext(body)
                 await all_open.wait()
 
@@ -188,25 +182,13 @@ async def test_lists_beyond_the_limit_wait_for_their_turn() -> None:
         open_now -= 1
         return web.Response()
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        await asyncio.gather(*(read(transport) for _ in range(130)))
+    async with http_server(answer) as server, client_of(server) as client:
+        await asyncio.gather(*(read(client) for _ in range(130)))
 
     assert most <= 100
 
 
 # -- sockets -----------------------------------------------------------------------------------
-
-
-def test_a_socket_has_keepalive_and_a_user_timeout() -> None:
-    opened = open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0)))
-    with opened:
-        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        if sys.platform == "linux":
-            tcp = socket.IPPROTO_TCP
-            assert opened.getsockopt(tcp, socket.TCP_KEEPIDLE) == 30
-            assert opened.getsockopt(tcp, socket.TCP_KEEPINTVL) == 10
-            assert opened.getsockopt(tcp, socket.TCP_KEEPCNT) == 3
-            assert opened.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 60_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -223,8 +205,8 @@ async def test_the_connection_of_a_watch_is_probed() -> None:
 
     async with (
         http_server(answer) as server,
-        running_transport(server) as transport,
-        transport.request(WATCH) as body,
+        client_of(server) as client,
+        watching(client) as body,
     ):
         await anext(body)
         table = system_sockets()
@@ -232,9 +214,3 @@ async def test_the_connection_of_a_watch_is_probed() -> None:
     here, there = (f":{port:04X}" for port in (ports[0], URL(server).port or 0))
     (found,) = (line for line in table if line[1].endswith(here) and line[2].endswith(there))
     assert found[5].startswith("02:")
-
-
-async def test_the_repr_shows_the_server_and_no_secret() -> None:
-    async with running_transport("https://10.0.0.1:6443/") as transport:
-        assert repr(transport) == "<Transport to https://10.0.0.1:6443, 0 responses open>"
-    assert repr(transport) == "<Transport to https://10.0.0.1:6443, closed>"

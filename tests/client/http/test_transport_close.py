@@ -10,24 +10,18 @@ from typing import cast
 import anyio
 import pytest
 from aiohttp import web
-from yarl import URL
 
-from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
-from aioinformer._client.http.request import ApiRequest, Timeouts
-from aioinformer._client.http.transport import Transport
-from aioinformer.errors import (
-    NotRunning,
-)
+from aioinformer import Client
+from aioinformer.errors import NotRunning
 from tests.client.conftest import Certificates
 from tests.client.servers import http_server, start_response, tcp_server
 from tests.client.transports import (
-    LIST,
-    WATCH,
+    Verb,
+    client_of,
     is_established,
     read,
-    running_transport,
     wait_closed,
+    watching,
 )
 
 
@@ -46,8 +40,8 @@ async def test_leaving_a_watch_closes_its_connection(
     tls = certificates.server_context() if secure else None
     async with tcp_server(talk, tls=tls) as address:
         scheme, trust = ("https", certificates.client_context()) if secure else ("http", None)
-        async with running_transport(f"{scheme}://{address}", tls=trust) as transport:
-            async with transport.request(WATCH) as body:
+        async with client_of(f"{scheme}://{address}", tls=trust) as client:
+            async with watching(client) as body:
                 assert await anext(body) == b"one"
             async with asyncio.timeout(30):
                 await hung_up.wait()
@@ -72,8 +66,8 @@ async def test_leaving_a_watch_does_not_wait_for_the_server_to_close_the_connect
     tls = certificates.server_context() if secure else None
     async with tcp_server(talk, tls=tls) as address:
         scheme, trust = ("https", certificates.client_context()) if secure else ("http", None)
-        async with running_transport(f"{scheme}://{address}", tls=trust) as transport:
-            async with transport.request(WATCH) as body:
+        async with client_of(f"{scheme}://{address}", tls=trust) as client:
+            async with watching(client) as body:
                 assert await anext(body) == b"one"
                 assert is_established(*ports)
             assert not is_established(*ports)
@@ -83,16 +77,16 @@ async def test_the_exception_of_the_reader_passes_through() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text="all")
 
-    async with http_server(answer) as server, running_transport(server) as transport:
+    async with http_server(answer) as server, client_of(server) as client:
         with pytest.raises(ZeroDivisionError):
-            async with transport.request(LIST):
+            async with watching(client):
                 raise ZeroDivisionError
 
 
-@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+@pytest.mark.parametrize("verb", ["list", "watch"])
 @pytest.mark.parametrize("after", ["nothing", "half a head", "a head", "a chunk"])
 async def test_a_cancellation_at_any_point_leaves_no_socket_and_no_task(
-    call: ApiRequest, after: str
+    verb: Verb, after: str
 ) -> None:
     message = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
     message = {
@@ -111,9 +105,9 @@ async def test_a_cancellation_at_any_point_leaves_no_socket_and_no_task(
         await wait_closed(reader)
         hung_up.set()
 
-    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+    async with tcp_server(talk) as address, client_of(f"http://{address}") as client:
         before = asyncio.all_tasks()
-        reading = asyncio.create_task(read(transport, call))
+        reading = asyncio.create_task(read(client, verb))
         await requests.wait()
         await asyncio.sleep(0.005)
         reading.cancel()
@@ -138,8 +132,8 @@ async def test_a_cancellation_during_the_tls_handshake_leaves_no_socket(
 
     async with tcp_server(talk) as address:
         trust = certificates.client_context()
-        async with running_transport(f"https://{address}", tls=trust) as transport:
-            reading = asyncio.create_task(read(transport))
+        async with client_of(f"https://{address}", tls=trust) as client:
+            reading = asyncio.create_task(read(client))
             await connected.wait()
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -148,86 +142,28 @@ async def test_a_cancellation_during_the_tls_handshake_leaves_no_socket(
                 await hung_up.wait()
 
 
-async def test_closing_the_transport_ends_what_is_being_read() -> None:
+async def test_closing_the_client_ends_what_is_being_read() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = await start_response(request, b"event\n")
         await asyncio.Event().wait()
         return response
 
-    async with http_server(answer) as server, running_transport(server) as transport:
+    async with http_server(answer) as server, client_of(server) as client:
         started = asyncio.Event()
 
         async def watch() -> None:
-            async with transport.request(WATCH) as body:
+            async with watching(client) as body:
                 async for _ in body:
                     started.set()
 
-        watching = asyncio.create_task(watch())
+        task = asyncio.create_task(watch())
         await started.wait()
-        await transport.close()
+        await client.__aexit__(None, None, None)
         with pytest.raises(NotRunning, match="the client was closed"):
-            await watching
+            await task
 
 
-async def test_a_request_that_waits_for_credentials_is_not_sent_by_a_closed_transport() -> None:
-    renewing, let = asyncio.Event(), asyncio.Event()
-
-    async def renew() -> TokenGrant:
-        renewing.set()
-        await let.wait()
-        return TokenGrant("Bearer late")
-
-    credentials = Credentials(URL("http://127.0.0.1:1"), RefreshingAuthorization(renew))
-    transport = Transport(credentials, headers={}, timeouts=Timeouts())
-    reading = asyncio.create_task(read(transport))
-    await renewing.wait()
-
-    await transport.close()
-    let.set()
-
-    with pytest.raises(NotRunning, match="closed before the request was sent"):
-        await reading
-
-
-class Slow:
-    """A source of tokens that takes its time."""
-
-    def __init__(self) -> None:
-        self.requests, self.go_on = asyncio.Event(), asyncio.Event()
-
-    async def header(self, *, rejected: str | None = None) -> str:
-        self.requests.set()
-        await self.go_on.wait()
-        return "Bearer late"
-
-    async def aclose(self) -> None:
-        """Continue the refresh, because not every source can be cancelled."""
-
-
-@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
-async def test_a_request_that_waits_for_a_token_is_not_sent_by_a_closed_transport(
-    call: ApiRequest,
-) -> None:
-    """New connections would be opened, which nobody closes any more."""
-    requests: list[str] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        requests.append(request.path)
-        return web.Response(text="all")
-
-    token = Slow()
-    async with (
-        http_server(answer) as server,
-        running_transport(server, authorization=token) as transport,
-    ):
-        waiting = asyncio.create_task(read(transport, call))
-        await token.requests.wait()
-        await transport.close()
-        token.go_on.set()
-        with pytest.raises(NotRunning, match="closed before the request was sent"):
-            await waiting
-
-    assert requests == []
+VERBS: tuple[Verb, ...] = ("list", "watch")
 
 
 async def test_a_cancelled_scope_of_anyio_leaves_no_session_open() -> None:
@@ -236,16 +172,16 @@ async def test_a_cancelled_scope_of_anyio_leaves_no_session_open() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         return await start_response(request, b"{}\n")
 
-    left: Transport | None = None
+    left: Client | None = None
     async with http_server(answer) as server:
         with anyio.CancelScope() as scope:
-            async with running_transport(server) as left:
-                for call in (LIST, WATCH):
-                    await read(left, call)  # a connection to close in each of the sessions
+            async with client_of(server) as left:
+                for verb in VERBS:
+                    await read(left, verb)  # a connection to close in each of the sessions
                 scope.cancel()
         assert scope.cancelled_caught
         assert left is not None
-        assert repr(left).endswith("closed>")
+        assert repr(left).endswith(" closed>")
         await asyncio.sleep(0)
         del left
         gc.collect()  # an unclosed session would warn here, and fail

@@ -6,15 +6,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from traceback import format_exception
 
 import pytest
 from aiohttp import web
 
-from aioinformer._client.auth.credentials import FixedAuthorization
-from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
-from aioinformer._client.http.error_responses import MAX_ERROR_BYTES
-from aioinformer._client.http.request import ApiRequest
 from aioinformer.errors import (
     BadRequest,
     ConnectionFailed,
@@ -38,15 +33,20 @@ from tests.client.servers import (
 )
 from tests.client.transports import (
     CANARY,
-    LIST,
+    PONG,
     SHORT_TIMEOUTS,
-    WATCH,
+    Verb,
+    client_of,
     error_texts,
+    proxied_client,
     read,
     read_error,
-    running_transport,
     wait_closed,
+    watching,
 )
+
+MAX_ERROR_BYTES = 64 * 1024
+"""Bytes that are read of an error's body."""
 
 # -- refusals ----------------------------------------------------------------------------------
 
@@ -55,8 +55,8 @@ async def test_an_error_has_the_status_of_the_server_and_the_request() -> None:
     async def answer(request: web.Request) -> web.Response:
         return replay_response(read_recording("25-list-forbidden"))
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        error = await read_error(transport, WATCH)
+    async with http_server(answer) as server, client_of(server) as client:
+        error = await read_error(client, "watch")
 
     assert isinstance(error, Forbidden)
     assert error.phase == "watch"
@@ -75,8 +75,8 @@ async def test_an_endless_error_body_is_read_up_to_a_limit() -> None:
             await response.write(b"x" * MAX_ERROR_BYTES)
             sent += MAX_ERROR_BYTES
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        error = await read_error(transport)
+    async with http_server(answer) as server, client_of(server) as client:
+        error = await read_error(client)
 
     assert isinstance(error, ServerFailure)
     assert f"more than {MAX_ERROR_BYTES} bytes" in error.status.message
@@ -90,8 +90,8 @@ async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
         requests.append(request.path)
         raise web.HTTPFound("https://login.example.com/?next=/api")
 
-    async with http_server(answer) as server, running_transport(server) as transport:
-        error = await read_error(transport)
+    async with http_server(answer) as server, client_of(server) as client:
+        error = await read_error(client)
 
     assert isinstance(error, ServerError)
     assert error.status.code == 302
@@ -107,8 +107,8 @@ async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
 async def test_a_refused_connection_names_host_and_reason() -> None:
     address = await free_address()
 
-    async with running_transport(f"http://{address}") as transport:
-        error = await read_error(transport)
+    async with client_of(f"http://{address}") as client:
+        error = await read_error(client)
 
     assert type(error) is ConnectionFailed
     assert str(error).startswith(f"{address}: Connection refused; nothing listens there")
@@ -117,8 +117,8 @@ async def test_a_refused_connection_names_host_and_reason() -> None:
 
 
 async def test_the_error_for_an_unknown_host_names_the_host() -> None:
-    async with running_transport("http://no-such-host.invalid:6443") as transport:
-        error = await read_error(transport)
+    async with client_of("http://no-such-host.invalid:6443") as client:
+        error = await read_error(client)
 
     assert type(error) is ConnectionFailed
     assert str(error).startswith("no-such-host.invalid:6443: the name is not known: ")
@@ -127,49 +127,49 @@ async def test_the_error_for_an_unknown_host_names_the_host() -> None:
 UNREADABLE = (ConnectionLost, ProtocolError)
 """The errors for a body that is no HTTP: it may arrive with the head or behind it."""
 OK = b"HTTP/1.1 200 OK\r\n"
-BROKEN: dict[str, tuple[ApiRequest, bytes, type[FetchError], str]] = {
-    "nothing": (LIST, b"", ConnectionLost, "the server closed the connection without a response"),
-    "no HTTP": (LIST, b"SSH-2.0-OpenSSH_9.6\r\n", ProtocolError, "is not HTTP"),
+BROKEN: dict[str, tuple[Verb, bytes, type[FetchError], str]] = {
+    "nothing": ("list", b"", ConnectionLost, "the server closed the connection without a response"),
+    "no HTTP": ("list", b"SSH-2.0-OpenSSH_9.6\r\n", ProtocolError, "is not HTTP"),
     "half a list": (
-        LIST,
+        "list",
         OK + b"Content-Length: 100\r\n\r\nhalf",
         ConnectionLost,
         "/api/v1/pods: the response broke off: the connection broke in the middle of the body",
     ),
     "half a watch": (
-        WATCH,
+        "watch",
         OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\none\r\n",
         ConnectionLost,
         "the connection broke in the middle of the body",
     ),
     "half an error": (
-        LIST,
+        "list",
         b"HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n\r\nthe sel",
         BadRequest,
         "400: Bad Request; the body is no Status: more than 7 bytes",
     ),
     "half a credential": (
-        LIST,
+        "list",
         b"HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nsent:" + CANARY[:-1].encode(),
         Forbidden,
         "more than 15 bytes of no known content type",
     ),
-    "another success": (LIST, b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError, "204"),
+    "another success": ("list", b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError, "204"),
     "no gzip": (
-        LIST,
+        "list",
         OK + b"Content-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip",
         ConnectionLost,
         "the response broke off: the body can't be decompressed",
     ),
     "no gzip, of unknown length": (
-        LIST,
+        "list",
         OK + b"Content-Encoding: gzip\r\n\r\nnot gzip",
         FetchError,
         "",
     ),
-    "no chunk": (LIST, OK + b"Transfer-Encoding: chunked\r\n\r\nno\r\n", FetchError, ""),
+    "no chunk": ("list", OK + b"Transfer-Encoding: chunked\r\n\r\nno\r\n", FetchError, ""),
     "another compression": (
-        LIST,
+        "list",
         OK + b"Content-Encoding: br\r\nContent-Length: 3\r\n\r\nabc",
         ProtocolError,
         "the response has a Content-Encoding that was not asked for and can't be decompressed: "
@@ -178,9 +178,9 @@ BROKEN: dict[str, tuple[ApiRequest, bytes, type[FetchError], str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "sent", "kind", "text"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("verb", "sent", "kind", "text"), BROKEN.values(), ids=BROKEN)
 async def test_the_error_for_a_broken_response_says_what_is_broken(
-    call: ApiRequest, sent: bytes, kind: type[FetchError], text: str
+    verb: Verb, sent: bytes, kind: type[FetchError], text: str
 ) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -188,8 +188,8 @@ async def test_the_error_for_a_broken_response_says_what_is_broken(
         await writer.drain()
         writer.write_eof()
 
-    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
-        error = await read_error(transport, call)
+    async with tcp_server(talk) as address, client_of(f"http://{address}") as client:
+        error = await read_error(client, verb)
 
     assert type(error) is kind or (kind is FetchError and type(error) in UNREADABLE)
     assert text in str(error)
@@ -204,21 +204,22 @@ LONG_HEADS = {
 
 
 @pytest.mark.parametrize("fields", LONG_HEADS.values(), ids=LONG_HEADS)
-@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
+@pytest.mark.parametrize("verb", ["list", "watch"])
 async def test_the_head_of_a_response_may_be_as_long_as_a_proxy_makes_it(
-    fields: bytes, call: ApiRequest
+    fields: bytes, verb: Verb
 ) -> None:
     status = b"200 OK"
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await reader.readuntil(b"\r\n\r\n"):
-            writer.write(b"HTTP/1.1 %b\r\nContent-Length: 4\r\n%b\r\npong" % (status, fields))
+            head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\n%b\r\n" % (status, len(PONG), fields)
+            writer.write(head + PONG)
             await writer.drain()
 
-    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
-        assert await read(transport, call) == b"pong"
+    async with tcp_server(talk) as address, client_of(f"http://{address}") as client:
+        assert await read(client, verb) == PONG
         status = b"403 Forbidden"
-        assert type(await read_error(transport, call)) is Forbidden
+        assert type(await read_error(client, verb)) is Forbidden
 
 
 # -- time --------------------------------------------------------------------------------------
@@ -231,30 +232,27 @@ async def test_a_handshake_that_stalls_is_a_timeout(certificates: Certificates) 
 
     async with tcp_server(talk) as address:
         trust = certificates.client_context()
-        async with running_transport(
-            f"https://{address}", tls=trust, timeouts=SHORT_TIMEOUTS
-        ) as transport:
-            error = await read_error(transport)
+        async with client_of(f"https://{address}", tls=trust, timeouts=SHORT_TIMEOUTS) as client:
+            error = await read_error(client)
 
     assert type(error) is RequestTimedOut
     assert str(error).startswith(f"{address}: no connection in the time allowed; ")
 
 
-SHORT_WATCH = ApiRequest("watch", "/api/v1/pods", watch_timeout=0)
 NO_RESPONSE = "no response in the time allowed"
-SILENT: dict[str, tuple[ApiRequest, bytes | None, str]] = {
-    "list": (LIST, None, NO_RESPONSE),
-    "watch": (WATCH, None, NO_RESPONSE),
-    "half a list": (LIST, b"half", "no more data of the response came"),
+SILENT: dict[str, tuple[Verb, bytes | None, str]] = {
+    "list": ("list", None, NO_RESPONSE),
+    "watch": ("watch", None, NO_RESPONSE),
+    "half a list": ("list", b"half", "no more data of the response came"),
     # It may be silent that long: what bookmarks promise is the reflector's to judge.
-    "watch beyond its end": (SHORT_WATCH, b"", "outlived its 0 s by 10 s"),
+    "watch beyond its end": ("watch", b"", "outlived its 300 s by 10 s"),
 }
 
 
-@pytest.mark.parametrize(("call", "sent", "text"), SILENT.values(), ids=SILENT)
+@pytest.mark.parametrize(("verb", "sent", "text"), SILENT.values(), ids=SILENT)
 @in_accelerated_time
 async def test_a_server_that_falls_silent_is_a_timeout(
-    call: ApiRequest, sent: bytes | None, text: str
+    verb: Verb, sent: bytes | None, text: str
 ) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.Response() if sent is None else await start_response(request, sent)
@@ -263,12 +261,12 @@ async def test_a_server_that_falls_silent_is_a_timeout(
 
     async with (
         http_server(answer) as server,
-        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+        client_of(server, timeouts=SHORT_TIMEOUTS) as client,
     ):
-        error = await read_error(transport, call)
+        error = await read_error(client, verb)
 
     assert type(error) is RequestTimedOut
-    assert error.phase == call.phase
+    assert error.phase == verb
     assert text in str(error)
 
 
@@ -279,8 +277,8 @@ async def test_data_received_before_the_deadline_is_still_read() -> None:
 
     async with (
         http_server(answer) as server,
-        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
-        transport.request(SHORT_WATCH) as body,
+        client_of(server, timeouts=SHORT_TIMEOUTS) as client,
+        watching(client, timeout=0) as body,
     ):
         await asyncio.sleep(20)
         assert [len(chunk) async for chunk in body] == [1000]
@@ -296,32 +294,9 @@ async def test_a_watch_may_be_without_data_for_longer_than_a_list() -> None:
 
     async with (
         http_server(answer) as server,
-        running_transport(server, timeouts=SHORT_TIMEOUTS) as transport,
+        client_of(server, timeouts=SHORT_TIMEOUTS) as client,
     ):
-        assert await read(transport, WATCH) == b"onetwo"
-
-
-@pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
-@in_accelerated_time
-async def test_credentials_that_are_never_renewed_are_a_timeout(call: ApiRequest) -> None:
-    """A token on a file system that hangs: the informer must not list for ever."""
-
-    async def renew() -> TokenGrant:
-        await asyncio.Event().wait()
-        return TokenGrant()
-
-    hanging = RefreshingAuthorization(renew)
-    async with running_transport(
-        "http://10.0.0.1", timeouts=SHORT_TIMEOUTS, authorization=hanging
-    ) as transport:
-        first, second = await asyncio.gather(
-            read_error(transport, call), read_error(transport, call)
-        )
-
-    assert type(first) is type(second) is RequestTimedOut
-    assert first.phase == "credentials"
-    assert str(first) == "http://10.0.0.1: the credentials were not refreshed in 10 s"
-    assert "CancelledError" not in "".join(format_exception(first))
+        assert await read(client, "watch") == b"onetwo"
 
 
 # -- secrets -----------------------------------------------------------------------------------
@@ -345,10 +320,10 @@ async def test_no_token_in_any_exception_repr_or_log(
         https = echoing.replace("http://", "https://")
         gone = f"http://{await free_address()}"
         for server in (echoing, https, f"http://{talker}", gone):
-            async with running_transport(server, tls=tls) as transport:
-                errors.append(await read_error(transport))
-                errors.append(await read_error(transport, WATCH))
-                assert CANARY not in repr(vars(transport)["_credentials"])
+            async with client_of(server, tls=tls) as client:
+                errors.append(await read_error(client))
+                errors.append(await read_error(client, "watch"))
+                assert CANARY not in repr(client)
 
     assert "the body is no Status: 27 bytes of text/plain" in str(errors[0])
     assert not any(CANARY in shown for error in errors for shown in error_texts(error))
@@ -386,18 +361,16 @@ def broken_off_status(headers: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("echo", [as_text, as_status, as_json, broken_off_status])
-@pytest.mark.parametrize("own", ["", "Bearer c4nary-token"], ids=["none", "token"])
+@pytest.mark.parametrize("own", ["", "c4nary-token"], ids=["none", "token"])
 async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=403, text=echo(dict(request.headers)))
 
     async with (
         http_server(answer) as server,
-        running_transport(
-            server, authorization=FixedAuthorization(own), headers=SECRETS
-        ) as transport,
+        client_of(server, token=own, headers=SECRETS) as client,
     ):
-        error = await read_error(transport)
+        error = await read_error(client)
 
     assert isinstance(error, Forbidden)
     shown = " ".join([*error_texts(error), repr(error.status)])
@@ -416,11 +389,9 @@ async def test_the_credentials_of_a_proxy_are_in_no_exception() -> None:
 
     async with (
         http_server(echo) as proxy,
-        running_transport(
-            "http://10.0.0.1", proxy=proxy, proxy_authorization="Basic c4nary"
-        ) as transport,
+        proxied_client(proxy.replace("//", "//me:c4nary@"), "http://10.0.0.1") as client,
     ):
-        error = await read_error(transport)
+        error = await read_error(client)
 
     assert "the body is no Status" in str(error)
     assert not any("c4nary" in shown for shown in error_texts(error))
@@ -432,8 +403,8 @@ async def test_a_credential_at_the_size_limit_of_the_body_is_in_no_exception(bef
         credential = request.headers["Authorization"].split()[1]
         return web.Response(status=403, text=f"sent:{credential}".rjust(before + len(credential)))
 
-    async with http_server(echo) as server, running_transport(server) as transport:
-        error = await read_error(transport)
+    async with http_server(echo) as server, client_of(server) as client:
+        error = await read_error(client)
 
     assert isinstance(error, Forbidden)
     assert "sent:" not in error.status.message

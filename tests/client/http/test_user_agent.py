@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from aiohttp import web
 
 from aioinformer import Client
-from aioinformer._client.http.user_agent import ProgramNames, default_user_agent, program_name
 from tests.client.servers import http_server
 
 
@@ -24,15 +24,17 @@ from tests.client.servers import http_server
         ([], "python"),
     ],
 )
-def test_the_name_of_a_program_comes_from_its_command_line(arguments: list[str], name: str) -> None:
-    assert program_name(arguments) == name
+async def test_the_name_of_a_program_comes_from_its_command_line(
+    arguments: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The User-Agent has the form of client-go's, and names the manager of an apply."""
+    monkeypatch.setattr(sys, "argv", arguments)
 
+    *_, (user_agent, query), _ = await requests_of()
 
-def test_the_default_user_agent_has_the_form_of_client_go() -> None:
-    user_agent = default_user_agent(["/srv/shop.py"])
-
-    assert re.fullmatch(r"shop/unknown \(\w+/\w+\) aioinformer/[\w.+-]+", user_agent)
-    assert ProgramNames(user_agent, "").apply_manager == "shop"
+    pattern = rf"{re.escape(name)}/\S+ \(\w+/\w+\) aioinformer/[\w.+-]+"
+    assert re.fullmatch(pattern, user_agent)
+    assert query["fieldManager"] == name
 
 
 async def requests_of(

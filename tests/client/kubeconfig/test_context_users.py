@@ -24,42 +24,34 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from aioinformer._client.auth.credentials import Credentials
-from aioinformer._client.http.request import ApiRequest, Timeouts
-from aioinformer._client.http.transport import Transport
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import (
     CANARY,
+    connect,
     encode_base64,
-    load_credentials,
     load_error,
+    load_header,
+    load_server,
     make_kubeconfig,
     write_kubeconfig,
 )
-from tests.client.servers import http_server
+from tests.client.servers import Handler, http_server
 
 # -- who asks ----------------------------------------------------------------------------------
-
-
-async def header(folder: Path, user: Mapping[str, Any]) -> str:
-    return await (
-        await load_credentials(write_kubeconfig(folder, make_kubeconfig(user=user)))
-    ).authorization.header()
 
 
 async def test_a_token_file_is_read_from_beside_the_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc\n")
 
-    assert await header(tmp_path, {"tokenFile": "token"}) == "Bearer abc"
+    assert await load_header(tmp_path, {"tokenFile": "token"}) == "Bearer abc"
 
 
 async def test_a_token_is_used_while_its_token_file_is_missing(tmp_path: Path) -> None:
     user = {"token": "abc", "tokenFile": "token"}
-    assert await header(tmp_path, user) == "Bearer abc"
+    assert await load_header(tmp_path, user) == "Bearer abc"
 
     (tmp_path / "token").write_text("def\n")
-    assert await header(tmp_path, user) == "Bearer def"
+    assert await load_header(tmp_path, user) == "Bearer def"
 
 
 @pytest.mark.parametrize("password", [{}, {"password": ""}], ids=["none", "empty"])
@@ -67,22 +59,22 @@ async def test_a_user_without_password_is_basic_authorization(
     tmp_path: Path, password: Mapping[str, str]
 ) -> None:
     user = {"username": "me", **password, "exec": {"command": "no-such-tool"}}
-    assert await header(tmp_path, user) == "Basic bWU6"
+    assert await load_header(tmp_path, user) == "Basic bWU6"
 
 
 async def test_a_password_without_user_is_no_authorization_and_runs_the_plugin(
     tmp_path: Path,
 ) -> None:
-    assert await header(tmp_path, {"password": "pw"}) == ""
-    assert await header(tmp_path, {"password": "pw", **plugin(tmp_path, {"token": "abc"})}) == (
-        "Bearer abc"
-    )
+    assert await load_header(tmp_path, {"password": "pw"}) == ""
+    assert await load_header(
+        tmp_path, {"password": "pw", **plugin(tmp_path, {"token": "abc"})}
+    ) == ("Bearer abc")
 
 
 async def test_a_token_of_two_lines_is_rejected(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": f"{CANARY}\nX-Evil: 1"}))
 
-    message = await load_error(Kubeconfig(path))
+    message = await load_error(path)
 
     assert message == (
         f"{path}: context 'main': the token contains a space, newline or control character"
@@ -101,14 +93,14 @@ def plugin(folder: Path, status: Mapping[str, Any], command: str = "") -> dict[s
 
 @pytest.mark.parametrize("command", ["", "./plugin"], ids=["absolute", "beside the kubeconfig"])
 async def test_an_exec_plugin_yields_a_token(tmp_path: Path, command: str) -> None:
-    assert await header(tmp_path, plugin(tmp_path, {"token": "abc"}, command)) == "Bearer abc"
+    assert await load_header(tmp_path, plugin(tmp_path, {"token": "abc"}, command)) == "Bearer abc"
 
 
 async def test_the_error_for_a_failed_exec_plugin_names_it(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
     path = write_kubeconfig(tmp_path, make_kubeconfig(user=user))
 
-    assert await load_error(Kubeconfig(path)) == (
+    assert await load_error(path) == (
         f"{path}: context 'main': the exec plugin 'false' failed with code 1; run it in a "
         "terminal to see what is wrong: perhaps a login has expired"
     )
@@ -135,14 +127,14 @@ async def test_a_user_with_a_client_certificate_runs_no_plugin(
             user={**pair, "exec": section},
         )
 
-        assert await ask(await load_credentials(write_kubeconfig(tmp_path, content)))
+        assert await ask(write_kubeconfig(tmp_path, content))
 
 
 async def test_an_exec_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-tool"}}
 
     assert "no-such-tool" in await load_error(
-        Kubeconfig(write_kubeconfig(tmp_path, make_kubeconfig(user=user)))
+        write_kubeconfig(tmp_path, make_kubeconfig(user=user))
     )
 
 
@@ -162,7 +154,7 @@ def identity(expires: dt.datetime, issuer: str = "") -> dict[str, Any]:
 async def test_an_id_token_that_is_valid_is_used(tmp_path: Path) -> None:
     tomorrow = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
 
-    assert (await header(tmp_path, identity(tomorrow))).startswith("Bearer head.")
+    assert (await load_header(tmp_path, identity(tomorrow))).startswith("Bearer head.")
 
 
 async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
@@ -177,7 +169,7 @@ async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
     async with http_server(answer) as issuer:
         yesterday = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
         path = write_kubeconfig(tmp_path, make_kubeconfig(user=identity(yesterday, issuer)))
-        message = await load_error(Kubeconfig(path))
+        message = await load_error(path)
 
     assert f"its id-token expired at {yesterday:%Y-%m-%d %H:%M:%S} UTC" in message
     assert "run kubectl once" in message
@@ -194,13 +186,9 @@ async def whoami(request: web.Request) -> web.Response:
     return web.Response(text=",".join(name for _, name in shown.get("subjectAltName", ())))
 
 
-async def ask(credentials: Credentials) -> bytes:
-    transport = Transport(credentials, headers={}, timeouts=Timeouts())
-    try:
-        async with transport.request(ApiRequest("list", "/")) as body:
-            return b"".join([chunk async for chunk in body])
-    finally:
-        await transport.close()
+async def ask(path: Path | None = None) -> bytes:
+    async with connect(path) as client:
+        return await client.get_raw("/")
 
 
 def asking_for_certificates(certificates: Certificates) -> ssl.SSLContext:
@@ -235,16 +223,14 @@ async def test_certificates_inside_the_file_are_used_and_not_left_on_disk(
             "client-certificate-data": encode_base64(chain_of(certificates.user)),
             "client-key-data": encode_base64(key_of(certificates.user)),
         }
-        credentials = await load_credentials(
-            write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user))
-        )
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user))
 
-        assert await ask(credentials) == b"user@example.com"
+        assert await ask(path) == b"user@example.com"
     assert temporary_folders() <= before
 
 
 async def test_paths_of_certificates_are_meant_from_the_file_that_names_them(
-    tmp_path: Path, certificates: Certificates
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cluster and the user are in different folders."""
     clusters, users = tmp_path / "clusters", tmp_path / "users"
@@ -260,9 +246,9 @@ async def test_paths_of_certificates_are_meant_from_the_file_that_names_them(
         )
         user = {"users": content.pop("users")}
         first, second = write_kubeconfig(clusters, content), write_kubeconfig(users, user)
-        listed = f"{first}{os.pathsep}{second}"
+        monkeypatch.setenv("KUBECONFIG", f"{first}{os.pathsep}{second}")
 
-        assert await ask(await Kubeconfig(environment={"KUBECONFIG": listed}).load())
+        assert await ask()
 
 
 async def test_an_exec_plugin_may_yield_a_certificate_more_than_once(
@@ -278,8 +264,8 @@ async def test_an_exec_plugin_may_yield_a_certificate_more_than_once(
         content = make_kubeconfig(cluster=cluster, user=plugin(tmp_path, status))
         path = write_kubeconfig(tmp_path, content)
 
-        assert await ask(await load_credentials(path)) == b"user@example.com"
-        assert await ask(await load_credentials(path)) == b"user@example.com"
+        assert await ask(path) == b"user@example.com"
+        assert await ask(path) == b"user@example.com"
 
 
 async def test_insecure_skip_tls_verify_trusts_every_certificate(
@@ -288,12 +274,8 @@ async def test_insecure_skip_tls_verify_trusts_every_certificate(
     async with http_server(whoami, tls=certificates.server_context()) as server:
         cluster = {"server": server, "insecure-skip-tls-verify": True}
 
-        assert (
-            await ask(
-                await load_credentials(write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster)))
-            )
-            == b""
-        )
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
+        assert await ask(path) == b""
 
 
 async def test_a_tls_server_name_is_what_the_certificate_is_checked_for(
@@ -307,12 +289,8 @@ async def test_a_tls_server_name_is_what_the_certificate_is_checked_for(
             "certificate-authority-data": encode_base64(certificates.authority_pem),
         }
 
-        assert (
-            await ask(
-                await load_credentials(write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster)))
-            )
-            == b""
-        )
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
+        assert await ask(path) == b""
 
 
 async def test_data_may_be_wrapped_over_several_lines(
@@ -328,7 +306,7 @@ async def test_data_may_be_wrapped_over_several_lines(
         }
         path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
 
-        assert await ask(await load_credentials(path)) == b""
+        assert await ask(path) == b""
 
 
 async def test_an_encrypted_key_is_rejected_without_a_prompt_for_its_password(
@@ -348,39 +326,49 @@ async def test_an_encrypted_key_is_rejected_without_a_prompt_for_its_password(
     }
     path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster, user=user))
 
-    assert "the client key is encrypted" in await load_error(Kubeconfig(path))
+    assert "the client key is encrypted" in await load_error(path)
 
 
-async def test_a_proxy_is_used_without_its_password_in_the_url(tmp_path: Path) -> None:
-    cluster = {"proxy-url": f"http://me:{CANARY}@proxy.example:3128"}
+async def test_a_proxy_carries_plain_requests_with_its_own_credentials(tmp_path: Path) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=f"{request.url} {request.headers['Proxy-Authorization']}")
 
-    credentials = await load_credentials(
-        write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
-    )
+    async with http_server(answer) as proxy:
+        cluster = {"proxy-url": proxy.replace("//", f"//me:{CANARY}@")}
+        seen = await ask(write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster)))
 
-    assert credentials.proxy is not None
-    assert str(credentials.proxy.url) == "http://proxy.example:3128"
-    assert credentials.proxy.authorization.startswith("Basic ")
-    assert CANARY not in repr(credentials)
+    assert seen.decode() == f"http://10.0.0.1/ Basic {encode_base64(f'me:{CANARY}'.encode())}"
 
 
-async def test_the_proxy_of_a_kubeconfig_precedes_that_of_the_environment(tmp_path: Path) -> None:
-    environment = {"HTTP_PROXY": "http://environment.example:3128"}
-
+async def test_the_proxy_of_a_kubeconfig_precedes_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def proxy(cluster: Mapping[str, str]) -> str:
         path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
-        found = (await Kubeconfig(path, environment=environment).load()).proxy
-        return str(found.url) if found else ""
+        return (await ask(path)).decode()
 
-    assert await proxy({}) == "http://environment.example:3128"
-    assert await proxy({"proxy-url": "http://own.example:3128"}) == "http://own.example:3128"
-    assert await proxy({"server": "http://127.0.0.1:8080"}) == ""
+    async with (
+        http_server(named("environment")) as environment,
+        http_server(named("own")) as own,
+        http_server(named("none")) as server,
+    ):
+        monkeypatch.setenv("HTTP_PROXY", environment)
+        assert await proxy({}) == "environment"
+        assert await proxy({"proxy-url": own}) == "own"
+        assert await proxy({"server": server}) == "none"
+
+
+def named(name: str) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=name)
+
+    return answer
 
 
 async def test_the_error_for_a_proxy_that_can_not_be_used_names_the_context(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"proxy-url": "socks4://a:1080"}))
 
-    assert await load_error(Kubeconfig(path)) == (
+    assert await load_error(path) == (
         f"{path}: context 'main': a proxy is a URL such as http://10.0.0.1:3128 or "
         "socks5://10.0.0.1:1080"
     )
@@ -388,9 +376,6 @@ async def test_the_error_for_a_proxy_that_can_not_be_used_names_the_context(tmp_
 
 async def test_a_query_of_the_server_is_ignored_as_by_kubectl(tmp_path: Path) -> None:
     cluster = {"server": f"http://10.0.0.1/k8s?token={CANARY}"}
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
 
-    credentials = await load_credentials(
-        write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
-    )
-
-    assert str(credentials.server) == "http://10.0.0.1/k8s"
+    assert await load_server(path) == "http://10.0.0.1/k8s"

@@ -1,16 +1,14 @@
-"""Files that can't be read or are refused, and those that choose no cluster in a pod."""
+"""Files that can't be read or are refused."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
-from aioinformer._client.kubeconfig.files import KubeconfigFiles
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
 from aioinformer.errors import ConfigurationError
 from tests.client.kubeconfig.kubectl_cases import (
     BOMB,
@@ -25,11 +23,13 @@ from tests.client.kubeconfig.kubectl_cases import (
 )
 from tests.client.kubeconfigs import (
     CANARY,
+    connect,
     error_chain_text,
     load_error,
     make_kubeconfig,
     write_kubeconfig,
 )
+from tests.client.servers import http_server
 
 # -- what is refused ---------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ async def test_what_is_wrong_with_a_file_is_named_and_not_quoted(
     path = write_kubeconfig(tmp_path, content)
 
     with pytest.raises(ConfigurationError) as caught:
-        await Kubeconfig(path).load()
+        await connect(path).__aenter__()
 
     assert str(caught.value).startswith(f"{path}{message}")
     said = error_chain_text(caught.value)
@@ -147,18 +147,21 @@ async def test_a_certificate_check_is_not_switched_off_by_a_value_that_is_no_boo
 ) -> None:
     path = write_kubeconfig(tmp_path, flag(value))
 
-    assert await load_error(Kubeconfig(path)) == (
+    assert await load_error(path) == (
         f"{path}: insecure-skip-tls-verify of cluster 'main' must be true or false, without quotes"
     )
 
 
-def test_the_frames_of_an_error_hold_no_content_of_a_file(tmp_path: Path) -> None:
+async def test_the_frames_of_an_error_hold_no_content_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A traceback with local variables shows these."""
     good = write_kubeconfig(tmp_path, user(f"token: {CANARY}"), "good")
     bad = write_kubeconfig(tmp_path, user(f"token: {CANARY}", "password: 5"), "bad")
+    monkeypatch.setenv("KUBECONFIG", f"{good}{os.pathsep}{bad}")
 
     with pytest.raises(ConfigurationError) as caught:
-        KubeconfigFiles.read([good, bad])
+        await connect().__aenter__()
 
     frames = [entry.frame.f_locals for entry in caught.traceback[1:]]
     assert frames
@@ -168,45 +171,22 @@ def test_the_frames_of_an_error_hold_no_content_of_a_file(tmp_path: Path) -> Non
 # -- what can't be read ------------------------------------------------------------------------
 
 
-@pytest.fixture
-def forbidden(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder that this user, also if it is root, may not enter."""
-    folder = tmp_path / "forbidden"
-    folder.mkdir()
-    folder.chmod(0)
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(65534)
-    yield folder
-    if is_root:
-        os.seteuid(0)
-    folder.chmod(0o700)
-
-
 @pytest.mark.parametrize("place", ["path", "$KUBECONFIG", "a list", "$HOME"])
-async def test_a_place_that_may_not_be_read_is_named(forbidden: Path, place: str) -> None:
+async def test_a_place_that_may_not_be_read_is_named(
+    forbidden: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = forbidden / "config"
-    source = {
-        "path": Kubeconfig(path),
-        "$KUBECONFIG": Kubeconfig(environment={"KUBECONFIG": str(path)}),
-        "a list": Kubeconfig(environment={"KUBECONFIG": f"/missing{os.pathsep}{path}"}),
-        "$HOME": Kubeconfig(environment={"HOME": str(forbidden)}),
-    }[place]
+    listed = {"$KUBECONFIG": f"{path}", "a list": f"/missing{os.pathsep}{path}"}
+    monkeypatch.setenv("KUBECONFIG", listed.get(place, ""))
+    monkeypatch.setenv("HOME", str(forbidden))
 
-    message = await load_error(source)
+    message = await load_error(path if place == "path" else None)
 
     named = forbidden / ".kube" / "config" if place == "$HOME" else path
     assert message == (
         f"{named} can't be read: Permission denied: may this user read the file, and enter its "
         "folders? $KUBECONFIG names another file, or /dev/null for none"
     )
-
-
-async def test_a_service_account_that_may_not_be_read_is_named(forbidden: Path) -> None:
-    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-    source = Kubeconfig(environment={"HOME": "/missing", **pod}, mount=forbidden)
-
-    assert f"{forbidden}/token: Permission denied" in await load_error(source)
 
 
 @pytest.mark.parametrize(
@@ -224,41 +204,7 @@ async def test_a_path_that_is_no_file_is_named(tmp_path: Path, kind: str, reason
     elif kind == "a loop of links":
         path.symlink_to(path)
 
-    assert await load_error(Kubeconfig(path)) == f"{path} can't be read: {reason}"
-
-
-# -- in a pod ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pod(tmp_path: Path) -> Kubeconfig:
-    """Return a source in a pod whose ``$KUBECONFIG`` names a file."""
-    (tmp_path / "token").write_text("pod")
-    address = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-    environment = {"KUBECONFIG": str(tmp_path / "config"), **address}
-    return Kubeconfig(environment=environment, mount=tmp_path)
-
-
-async def test_files_without_a_cluster_do_not_hide_the_service_account_and_this_is_logged(
-    tmp_path: Path, pod: Kubeconfig, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    path = write_kubeconfig(tmp_path, "")
-
-    credentials = await pod.load()
-
-    assert await credentials.authorization.header() == "Bearer pod"
-    assert f"{path}: no cluster is chosen, a pod's service account is used" in caplog.messages
-
-
-@pytest.mark.parametrize("device", [os.devnull, ""])
-async def test_a_device_or_no_file_is_no_kubeconfig(
-    tmp_path: Path, pod: Kubeconfig, device: str
-) -> None:
-    environment = {**pod.environment, "KUBECONFIG": device, "HOME": str(tmp_path)}
-    source = Kubeconfig(environment=environment, mount=pod.mount)
-
-    assert await (await source.load()).authorization.header() == "Bearer pod"
+    assert await load_error(path) == f"{path} can't be read: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -270,25 +216,18 @@ async def test_a_device_or_no_file_is_no_kubeconfig(
     ],
 )
 async def test_the_error_outside_of_a_pod_says_what_the_file_lacks(
-    tmp_path: Path, content: str, message: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    content: str,
+    message: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level(logging.INFO)
     path = write_kubeconfig(tmp_path, content)
-    source = Kubeconfig(environment={"KUBECONFIG": str(path)}, mount=tmp_path / "mount")
+    monkeypatch.setenv("KUBECONFIG", str(path))
 
-    assert (await load_error(source)).startswith(message.format(path=path))
+    assert (await load_error()).startswith(message.format(path=path))
     assert caplog.messages == []
-
-
-async def test_a_file_or_context_that_the_program_names_is_not_replaced_by_the_service_account(
-    tmp_path: Path, pod: Kubeconfig
-) -> None:
-    path = write_kubeconfig(tmp_path, "")
-    named = Kubeconfig(path, environment=pod.environment, mount=pod.mount)
-    chosen = Kubeconfig(context="main", environment=pod.environment, mount=pod.mount)
-    text = "is empty: it has no clusters, contexts or users; put the cluster's kubeconfig there"
-
-    assert await load_error(named) == await load_error(chosen) == f"{path} {text}"
 
 
 # -- compression -------------------------------------------------------------------------------
@@ -296,6 +235,11 @@ async def test_a_file_or_context_that_the_program_names_is_not_replaced_by_the_s
 
 @pytest.mark.parametrize("disabled", [False, True])
 async def test_a_cluster_may_disable_compression(tmp_path: Path, disabled: bool) -> None:
-    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"disable-compression": disabled}))
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=request.headers["Accept-Encoding"])
 
-    assert (await Kubeconfig(path).load()).compression is not disabled
+    async with http_server(answer) as server:
+        cluster = {"server": server, "disable-compression": disabled}
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
+        async with connect(path) as client:
+            assert await client.get_raw("/") == (b"identity" if disabled else b"gzip")

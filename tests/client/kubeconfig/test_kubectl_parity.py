@@ -6,41 +6,39 @@ import os
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
-from aioinformer._client.kubeconfig.kubeconfig import Kubeconfig
+from aioinformer import Client
 from aioinformer.errors import ConfigurationError
 from tests.client.kubeconfig.kubectl_cases import ASKS, CASES, POD, REFUSED, Case
+from tests.client.servers import http_server
 
 
-@pytest.fixture(scope="module")
-def mount(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the files of a pod's service account."""
-    folder = tmp_path_factory.mktemp("mount")
-    (folder / "token").write_text("pod")
-    return folder
-
-
-async def read(files: str, mount: Path) -> str:
-    """Return what a client would send, or how the file is refused."""
-    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+async def read(files: str) -> str:
+    """Return what a client sends, or how the file is refused."""
     try:
-        found = await Kubeconfig(environment={"KUBECONFIG": files, **pod}, mount=mount).load()
+        async with Client.connect() as client:
+            return (await client.get_raw("/")).decode()
     except ConfigurationError as error:
         names_a_file = any(path in str(error) for path in files.split(os.pathsep))
         return REFUSED if names_a_file else str(error)
-    header = await found.authorization.header()
-    if header == "Bearer pod":
-        return POD
-    impersonated = sorted(f"{name}={value}" for name, value in found.headers)
-    sent = " ".join([found.server.path, *filter(None, [header]), *impersonated])
-    return ASKS if sent == "/one" else sent
+
+
+async def show(request: web.Request) -> web.Response:
+    sent = sorted(f"{name}={value}" for name, value in request.headers.items() if "Imp" in name)
+    header = request.headers.get("Authorization")
+    text = " ".join([request.path.rstrip("/"), *filter(None, [header]), *sent])
+    return web.Response(text=ASKS if text == "/one" else text)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[each.name for each in CASES])
 async def test_a_kubeconfig_does_what_it_does_for_kubectl(
-    tmp_path: Path, mount: Path, case: Case
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
-    # Without TLS, no certificates of the system have to be read.
-    files = case.write(tmp_path, scheme="http")
+    async with http_server(show) as server:
+        # Without TLS, no certificates of the system have to be read.
+        files = case.write(tmp_path, server.partition("://")[2], scheme="http")
+        monkeypatch.setenv("KUBECONFIG", files)
 
-    assert await read(files, mount) == (case.ours or case.kubectl)
+        expected = case.ours or case.kubectl
+        assert await read(files) == (REFUSED if expected == POD else expected)  # this is not a pod
