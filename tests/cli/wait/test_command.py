@@ -153,6 +153,7 @@ UNREADY = "the object has no condition Ready"
             "condition=Ready",
             {
                 "generation": 2,
+                "spec": {"replicas": 1},
                 "status": {"conditions": [{**READY, "status": "True", "observedGeneration": 1}]},
             },
             "condition Ready is True (of an older generation)",
@@ -190,7 +191,7 @@ def test_the_state_of_the_object_is_the_reason_of_a_timeout(
         ),
         (
             "deployments",
-            {"generation": 2, "status": {"observedGeneration": 1}},
+            {"generation": 2, "spec": {"replicas": 1}, "status": {"observedGeneration": 1}},
             "0 of 1 pod updated, 0 available, and the newest change is not observed yet",
         ),
         (
