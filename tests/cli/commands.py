@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 import termios
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -29,6 +30,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Ended: TypeAlias = tuple[int, str, str]
 """The exit code, and the rest of stdout and stderr."""
+
+
+def poll(condition: Callable[[], bool], every: float = 0.01) -> None:
+    """Wait until a condition is fulfilled."""
+    for _ in range(int(LIMIT / every)):
+        if condition():
+            return
+        time.sleep(every)
+    raise AssertionError("the condition was not fulfilled")
 
 
 class Text:
@@ -144,13 +154,13 @@ class CommandLine:
 
     @contextmanager
     def in_terminal(
-        self, *argv: str, columns: int = 80, lines: int = 24
+        self, *argv: str, columns: int = 80, lines: int = 24, encoding: str = "utf-8"
     ) -> Generator[RunningCommand]:
         """Start a command in a terminal of a size, and interrupt it at the end of the block."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         screen = Text(master)
-        running = RunningCommand(self._start(argv, slave, os.dup(slave), "utf-8"), screen, screen)
+        running = RunningCommand(self._start(argv, slave, os.dup(slave), encoding), screen, screen)
         try:
             yield running
         finally:
@@ -165,7 +175,7 @@ class CommandLine:
             try:
                 with _standard_streams(out, err, encoding):
                     code = _run(argv)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - raised in the test
                 ended.set_exception(error)
             else:
                 ended.set_result(code)
@@ -179,8 +189,7 @@ def _run(argv: tuple[str, ...]) -> int:
     try:
         return main(argv)
     except SystemExit as end:
-        assert isinstance(end.code, int)
-        return end.code
+        return int(end.code or 0)
     finally:  # a signal leaves the handlers changed, for a process that is about to end
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -194,15 +203,13 @@ def _standard_streams(out: int, err: int, encoding: str) -> Generator[None]:
     for number, fd in ((1, out), (2, err)):
         os.dup2(fd, number)
         os.close(fd)
-    sys.stdout = open(1, "w", encoding=encoding, closefd=False)
-    sys.stderr = open(2, "w", encoding=encoding, closefd=False)
     try:
-        yield
+        with (
+            open(1, "w", encoding=encoding, closefd=False) as sys.stdout,
+            open(2, "w", encoding=encoding, closefd=False) as sys.stderr,
+        ):
+            yield
     finally:
-        with suppress(OSError):  # the reader has closed its end
-            sys.stdout.close()
-        with suppress(OSError):
-            sys.stderr.close()
         sys.stdout, sys.stderr = before
         for number, fd in kept:
             os.dup2(fd, number)

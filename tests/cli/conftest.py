@@ -51,8 +51,10 @@ def server(
 
 
 @pytest.fixture
-def _fast(server: ApiServerThread, monkeypatch: pytest.MonkeyPatch) -> None:
+def _fast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the commands wait for a tenth of the time; the server has its own clock."""
+    if "server" in request.fixturenames:
+        request.getfixturevalue("server")  # has its loop before
     monkeypatch.setattr(asyncio.events, "new_event_loop", lambda: AcceleratedLoop(10))
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import time
 from typing import Any
 
 import pytest
 
 from aioinformer import Client, ShardGroup
 from aioinformer.testing import ApiServerThread
-from tests.cli.commands import CommandLine
+from tests.cli.commands import CommandLine, poll
 from tests.cli.conftest import Enter
 
 FIRST = "0-1,4,6-8,10-12,14-15,17-19,22,25,27-32,36,39-40,43-46,48,51,53,55-56,58-62"
@@ -142,8 +141,7 @@ def test_the_members_of_a_running_group_are_shown(
 ) -> None:
     client = enter(Client(server.url, token="secret-1"))
     enter(group := ShardGroup(client, "shop", namespace="web", identity="shop-0"))
-    while len(group.held) < 64:
-        time.sleep(0.005)
+    poll(lambda: len(group.held) == 64)
     shown = Shown(cli)
 
     assert (shown.whole["ok"], shown.states) == (True, {"shop-0": "member"})

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from aioinformer.testing import ApiServer, ApiServerThread
-from tests.cli.commands import CommandLine
+from tests.cli.commands import CommandLine, poll
 
 
 @pytest.fixture
@@ -255,9 +255,12 @@ def test_a_reader_that_has_left_before_the_first_line_ends_the_command(
 def test_an_output_that_takes_nothing_is_an_error_in_one_line(
     pods: ApiServerThread, cli: CommandLine
 ) -> None:
-    with Path("/dev/full").open("wb") as full:
-        with cli.started("watch", "pods", stdout=full.fileno()) as run:
-            assert run.wait() == (1, "", "aioinformer: stdout: No space left on device\n")
+    said = "aioinformer: stdout: No space left on device\n"
+    with (
+        Path("/dev/full").open("wb") as full,
+        cli.started("watch", "pods", stdout=full.fileno()) as run,
+    ):
+        assert run.wait() == (1, "", said)
 
 
 def _until_full(reading: int) -> None:
@@ -409,8 +412,7 @@ def test_a_forbidden_list_is_reported_once_and_retried(
         assert run.read_stderr_line() == (
             "aioinformer: pods in default: trying again until interrupted\n"
         )
-        while forbidden.hits < 3:
-            time.sleep(0.01)
+        poll(lambda: forbidden.hits >= 3)
         code, out, err = run.interrupt()
 
     assert first.startswith("aioinformer: pods in default: Forbidden: ")
