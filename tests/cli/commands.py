@@ -71,6 +71,10 @@ class Text:
         text, self._data = self._data[:size], self._data[size:]
         return text.decode(errors="replace")
 
+    def resize(self, columns: int, lines: int) -> None:
+        """Change the size of the terminal."""
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
     def read_all(self) -> str:
         while self._receive():
             pass
@@ -158,8 +162,8 @@ class CommandLine:
     ) -> Generator[RunningCommand]:
         """Start a command in a terminal of a size, and interrupt it at the end of the block."""
         master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         screen = Text(master)
+        screen.resize(columns, lines)
         running = RunningCommand(self._start(argv, slave, os.dup(slave), encoding), screen, screen)
         try:
             yield running

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from argcomplete import CompletionFinder
 
-from aioinformer.__main__ import main
-from aioinformer._cli.completion import suggest_values
+from tests.cli.commands import CommandLine
 from tests.cli.processes import ROOT, environment
 
-CONFIG = "contexts: [{name: main, context: {namespace: web}}, {name: mars, context: {}}]\n"
+CONFIG = "contexts: [{name: main, context: {namespace: web}}, {name: mars, context: {}}, odd]\n"
 
 
 @pytest.fixture
@@ -24,54 +24,95 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def suggested(argument: str, prefix: str, config: Path | None = None) -> list[str]:
-    return suggest_values(argument, prefix, argparse.Namespace(kubeconfig=config))
+class Finder(CompletionFinder):
+    """Ends with an exception, since the process is that of the tests, as is its descriptor 9."""
+
+    def __call__(self, *args: Any, **options: Any) -> None:
+        super().__call__(*args, **options, exit_method=sys.exit)
+
+    def _init_debug_stream(self) -> None:
+        pass
 
 
-def test_completion_suggests_the_built_in_resources() -> None:
-    assert suggested("resource", "deploy") == ["deployments"]
-    assert suggested("resource", "deployments.") == ["deployments.apps"]
+class Completing:
+    """The suggestions for a line that ends with a Tab."""
+
+    def __init__(self, cli: CommandLine, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._cli, self._out, self._monkeypatch = cli, out, monkeypatch
+        monkeypatch.setattr("argcomplete.autocomplete", Finder())
+        monkeypatch.setenv("_ARGCOMPLETE", "1")
+        monkeypatch.setenv("_ARGCOMPLETE_IFS", "|")
+        monkeypatch.setenv("_ARGCOMPLETE_STDOUT_FILENAME", str(out))
+
+    def __call__(self, line: str) -> list[str]:
+        line = f"aioinformer {line}"
+        self._monkeypatch.setenv("COMP_LINE", line)
+        self._monkeypatch.setenv("COMP_POINT", str(len(line)))
+        assert self._cli.run() == (0, "", "")
+        return [each.strip() for each in self._out.read_text().split("|")]
 
 
-def test_contexts_and_namespaces_are_those_of_the_kubeconfig(config: Path) -> None:
-    assert suggested("context", "ma", config) == ["main", "mars"]
-    assert suggested("namespace", "", config) == ["default", "kube-system", "web"]
+@pytest.fixture
+def completing(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Completing:
+    return Completing(cli, tmp_path / "out", monkeypatch)
 
 
-def test_an_option_without_known_values_has_no_suggestions() -> None:
-    assert suggested("selector", "a") == []
+@pytest.mark.parametrize(
+    ("line", "suggested"),
+    [
+        ("wat", ["watch"]),
+        ("watch deploy", ["deployments"]),
+        ("watch deployments.", ["deployments.apps"]),
+        ("watch po -o j", ["json"]),
+        ("watch po -l a", [""]),
+        ("watch po --context ma", ["main", "mars"]),
+        ("watch po --context o", [""]),
+        ("watch po -n ", ["default", "kube-system", "web"]),
+        ("watch po --kubeconfig {folder}/con", ["{folder}/config"]),
+    ],
+)
+def test_completion_suggests_resources_and_what_the_kubeconfig_contains(
+    line: str,
+    suggested: list[str],
+    config: Path,
+    completing: Completing,
+    cli: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    folder = config.parent
+    found = completing(line.format(folder=folder))
+    assert found == [each.format(folder=folder) for each in suggested]
 
 
-def test_completion_suggests_output_formats() -> None:
-    assert suggested("output", "j") == ["json"]
+@pytest.mark.parametrize("text", ["", "- a", "contexts: 3", "a: [", "\x00", "contexts: {a: b}"])
+def test_a_file_that_is_not_a_kubeconfig_has_no_contexts(
+    text: str, config: Path, completing: Completing, cli: CommandLine
+) -> None:
+    config.write_text(text)
+    assert completing(f"watch po --kubeconfig {config} --context ") == [""]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    assert "aioinformer" in capsys.readouterr().out
+def test_each_shell_has_a_script(shell: str, cli: CommandLine) -> None:
+    code, out, err = cli.run("completion", shell)
+    assert (code, err) == (0, "")
+    assert "aioinformer" in out
 
 
-@pytest.mark.clients
-def test_without_argcomplete_the_error_names_the_command_that_installs_it(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['argcomplete.shell_integration'] = None; "
-        "from aioinformer.__main__ import main; sys.exit(main(['completion', 'bash']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+def test_without_argcomplete_the_error_names_the_command_that_installs_it(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "argcomplete", None)
+    monkeypatch.setitem(sys.modules, "argcomplete.shell_integration", None)
+    assert cli.run("completion", "bash") == (
+        2,
+        "",
         "aioinformer: shell completion needs argcomplete, which is not installed: "
-        "pip install 'aioinformer[cli]'\n"
+        "pip install 'aioinformer[cli]'\n",
     )
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    assert cli.run() == (1, "", "")
 
 
 # -- in shells ---------------------------------------------------------------------------------

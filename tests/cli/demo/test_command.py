@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -70,13 +72,14 @@ def test_in_a_terminal_the_demo_repaints_in_place_and_restores_the_cursor(
 
 @pytest.mark.usefixtures("_faster")
 def test_a_terminal_without_unicode_shows_ascii(cli: CommandLine) -> None:
-    argv = ("demo", "--seconds", "0.5", "--objects", "30", "-v")
+    argv = ("demo", "--seconds", "2", "--objects", "30", "-v")
     with cli.in_terminal(*argv, encoding="ascii") as run:
         _, out, _ = run.wait()
 
     assert "BY NAMESPACE -" in re.sub(r"\x1b\[\d+m", "", out)
     assert "?" not in out.replace("\x1b[?", "")
-    assert " DEBUG aioinformer." in out, "above the picture"
+    above = out[out.index("BY NAMESPACE") : out.rindex(SHOW)]
+    assert " WARNING aioinformer.reflector: pods: ConnectionLost: " in above
 
 
 @pytest.mark.usefixtures("_faster")
@@ -91,6 +94,31 @@ def test_a_signal_leaves_the_summary(cli: CommandLine) -> None:
     assert " events delivered: " in events
     assert interruptions.endswith(" recovered from")
     assert verdict == "interrupted: the cache was not compared with the server"
+
+
+@pytest.mark.usefixtures("_faster")
+def test_a_change_of_the_terminal_size_repaints_everything(cli: CommandLine) -> None:
+    with cli.in_terminal("demo", "--seconds", "0", "--objects", "30") as run:
+        assert "\x1b[2J" not in run.out.read_until("BY NODE")
+        run.out.resize(100, 30)
+        run.out.read_until("\x1b[?25l\x1b[H\x1b[2J\r\x1b[K")
+        assert run.out.read_until("\x1b[J").count("\n") == 28
+        assert SHOW in run.interrupt()[1]
+
+
+@pytest.mark.usefixtures("_faster")
+def test_a_signal_ends_a_demo_whose_reader_pauses(cli: CommandLine) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    with cli.started("demo", "--objects", "1", "-v", stdout=writing) as run:
+        run.err.read_until("listed")
+        assert run.interrupt()[:2] == (130, "")
+    os.close(writing)
+    os.close(reading)
 
 
 async def test_control_c_ends_the_demo_with_130_and_restores_the_cursor(tmp_path: Path) -> None:

@@ -328,12 +328,13 @@ def test_a_watch_continues_and_reports_that_requests_succeed_again(
 ) -> None:
     with cli.started("watch", "pods", "-o", "name") as run:
         assert run.read_line() == "pod/first\n"
-        pods.stop()
-        run.err.read_until("aioinformer: pods in default: trying again until interrupted\n")
-        pods.restart()
-        pods.cluster.create("pods", {"metadata": {"name": "back"}})
-        assert run.read_line() == "pod/back\n"
-        run.err.read_until("aioinformer: pods in default: requests succeed again, after ")
+        for name in ("once", "twice"):
+            pods.stop()
+            run.err.read_until("aioinformer: pods in default: trying again until interrupted\n")
+            pods.restart()
+            pods.cluster.create("pods", {"metadata": {"name": name}})
+            assert run.read_line() == f"pod/{name}\n"
+            run.err.read_until("aioinformer: pods in default: requests succeed again, after ")
         assert run.interrupt()[0] == 130
 
 
