@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
@@ -25,40 +26,29 @@ def config(tmp_path: Path) -> Path:
 
 
 class Finder(CompletionFinder):
-    """Ends with an exception, since the process is that of the tests, as is its descriptor 9."""
+    """Ends with an exception, since the process and its descriptors are those of the tests."""
 
     def __call__(self, *args: Any, **options: Any) -> None:
-        super().__call__(*args, **options, exit_method=sys.exit)
+        self.output = io.StringIO()
+        super().__call__(*args, **options, exit_method=sys.exit, output_stream=self.output)
 
     def _init_debug_stream(self) -> None:
         pass
 
 
-class Completing:
-    """The suggestions for a line that ends with a Tab."""
-
-    def __init__(self, cli: CommandLine, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._cli, self._out, self._monkeypatch = cli, out, monkeypatch
-        monkeypatch.setattr("argcomplete.autocomplete", Finder())
-        monkeypatch.setenv("_ARGCOMPLETE", "1")
-        monkeypatch.setenv("_ARGCOMPLETE_IFS", "|")
-        monkeypatch.setenv("_ARGCOMPLETE_STDOUT_FILENAME", str(out))
-
-    def __call__(self, line: str) -> list[str]:
-        line = f"aioinformer {line}"
-        self._monkeypatch.setenv("COMP_LINE", line)
-        self._monkeypatch.setenv("COMP_POINT", str(len(line)))
-        assert self._cli.run() == (0, "", "")
-        return [each.strip() for each in self._out.read_text().split("|")]
-
-
-@pytest.fixture
-def completing(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Completing:
-    return Completing(cli, tmp_path / "out", monkeypatch)
+def suggested(cli: CommandLine, line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the suggestions for a line that ends with a Tab."""
+    finder, line = Finder(), f"aioinformer {line}"
+    monkeypatch.setattr("argcomplete.autocomplete", finder)
+    given = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "|", "COMP_LINE": line}
+    for name, value in (given | {"COMP_POINT": str(len(line))}).items():
+        monkeypatch.setenv(name, value)
+    assert cli.run() == (0, "", "")
+    return [each.strip() for each in finder.output.getvalue().split("|")]
 
 
 @pytest.mark.parametrize(
-    ("line", "suggested"),
+    ("line", "values"),
     [
         ("wat", ["watch"]),
         ("watch deploy", ["deployments"]),
@@ -73,24 +63,23 @@ def completing(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 )
 def test_completion_suggests_resources_and_what_the_kubeconfig_contains(
     line: str,
-    suggested: list[str],
+    values: list[str],
     config: Path,
-    completing: Completing,
     cli: CommandLine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(config))
-    folder = config.parent
-    found = completing(line.format(folder=folder))
-    assert found == [each.format(folder=folder) for each in suggested]
+    found = suggested(cli, line.format(folder=config.parent), monkeypatch)
+    assert found == [each.format(folder=config.parent) for each in values]
 
 
 @pytest.mark.parametrize("text", ["", "- a", "contexts: 3", "a: [", "\x00", "contexts: {a: b}"])
 def test_a_file_that_is_not_a_kubeconfig_has_no_contexts(
-    text: str, config: Path, completing: Completing, cli: CommandLine
+    text: str, config: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config.write_text(text)
-    assert completing(f"watch po --kubeconfig {config} --context ") == [""]
+    line = f"watch po --kubeconfig {config} --context "
+    assert suggested(cli, line, monkeypatch) == [""]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

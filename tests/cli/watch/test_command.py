@@ -48,12 +48,13 @@ def test_watch_shows_the_state_first_and_then_each_change_at_once(
     assert third.split()[:2] == ["DELETED", "first"]
 
 
+@pytest.mark.usefixtures("_fast")
 def test_the_first_page_is_shown_before_a_list_that_begins_again_is_complete(
     server: ApiServerThread, cli: CommandLine
 ) -> None:
     for number in range(1_500):
         server.cluster.create("pods", {"metadata": {"name": f"pod-{number:04}"}})
-    slow = server.faults.latency(0.5, verb="list")
+    slow = server.faults.latency(0.4, verb="list")
     with cli.started("watch", "po") as run:
         lines = [run.read_line() for _ in range(501)]
         assert slow.hits < 3
@@ -354,12 +355,13 @@ def test_in_a_terminal_an_outage_is_shown_until_it_is_over(
     assert back.endswith("\r\x1b[Kpod/back\r\n"), "in a line of its own"
 
 
+@pytest.mark.usefixtures("_fast")
 def test_a_terminal_shows_the_progress_of_the_initial_list(
     server: ApiServerThread, cli: CommandLine
 ) -> None:
     for number in range(1001):
         server.cluster.create("pods", {"metadata": {"name": f"pod-{number}"}})
-    slow = server.faults.latency(0.4, verb="list")
+    slow = server.faults.latency(0.3, verb="list")
     with cli.in_terminal("watch", "pods", "-o", "name") as run:
         said = run.out.read_until("%)")
         slow.end()
