@@ -6,11 +6,12 @@ import io
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from argcomplete import CompletionFinder
+from argcomplete.finders import CompletionFinder
 
 from tests.cli.commands import CommandLine
 from tests.cli.processes import ROOT, environment
@@ -25,26 +26,18 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-class Finder(CompletionFinder):
-    """Ends with an exception, since the process and its descriptors are those of the tests."""
-
-    def __call__(self, *args: Any, **options: Any) -> None:
-        self.output = io.StringIO()
-        super().__call__(*args, **options, exit_method=sys.exit, output_stream=self.output)
-
-    def _init_debug_stream(self) -> None:
-        pass
-
-
 def suggested(cli: CommandLine, line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the suggestions for a line that ends with a Tab."""
-    finder, line = Finder(), f"aioinformer {line}"
+    output, line = io.StringIO(), f"aioinformer {line}"
+    finder: Any = CompletionFinder()
+    finder._init_debug_stream = lambda: None  # the descriptor 9 is not one of a shell here
+    finder = partial(finder, exit_method=sys.exit, output_stream=output)
     monkeypatch.setattr("argcomplete.autocomplete", finder)
     given = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "|", "COMP_LINE": line}
     for name, value in (given | {"COMP_POINT": str(len(line))}).items():
         monkeypatch.setenv(name, value)
     assert cli.run() == (0, "", "")
-    return [each.strip() for each in finder.output.getvalue().split("|")]
+    return [each.strip() for each in output.getvalue().split("|")]
 
 
 @pytest.mark.parametrize(
