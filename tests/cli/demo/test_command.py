@@ -25,11 +25,12 @@ def _faster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_faster")
-@pytest.mark.parametrize("faults", [1, pytest.param(3, marks=pytest.mark.clients)])
+@pytest.mark.parametrize(
+    ("seconds", "faults"), [(3, 1), pytest.param(22, 3, marks=pytest.mark.clients)]
+)
 def test_without_a_terminal_the_demo_writes_a_line_a_second_and_a_verdict(
-    faults: int, cli: CommandLine
+    seconds: int, faults: int, cli: CommandLine
 ) -> None:
-    seconds = faults * 8 - 2
     code, out, _ = cli.run("demo", "--seconds", f"{seconds}", "--objects", "60")
 
     lines = out.splitlines()
@@ -44,40 +45,45 @@ def test_without_a_terminal_the_demo_writes_a_line_a_second_and_a_verdict(
 
 
 @pytest.mark.usefixtures("_faster")
-@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (40, 13), (2, 2)], ids=str)
-def test_in_a_terminal_the_demo_repaints_in_place_and_restores_the_cursor(
-    columns: int, lines: int, cli: CommandLine
-) -> None:
-    argv = ("demo", "--seconds", "2", "--objects", "30")
-    with cli.in_terminal(*argv, columns=columns, lines=lines) as run:
+def test_in_a_terminal_the_demo_repaints_in_place_and_restores_the_cursor(cli: CommandLine) -> None:
+    with cli.in_terminal("demo", "--seconds", "2", "--objects", "30", "-v") as run:
         code, out, _ = run.wait()
 
     assert code == 0
+    assert out.index(HIDE) < out.index("BY NAMESPACE") < out.rindex(SHOW)
     assert out.rindex(HIDE) < out.rindex(SHOW)
+    assert out.count("\x1b[22A") >= 5, "23 of 24 lines are painted again and again"
+    assert "connections dropped" in out, "it was interrupted once"
+    above = out[out.index("BY NAMESPACE") : out.rindex(SHOW)]
+    assert " WARNING aioinformer.reflector: pods: ConnectionLost: " in above
     assert "cache equals the server: " in out[out.rindex(SHOW) :]
-    pictures = out[: out.rindex(SHOW)].split(HIDE)[1:]
-    assert len(pictures) >= 8
-    for picture in pictures:
-        rows = [re.sub(r"\x1b\[[\d?]*[A-Za-z]", "", row) for row in picture.split("\r\n")]
-        assert sum(not row.startswith("\rp") for row in rows) < lines, "besides the error"
-        assert all(len(row.strip("\r")) < columns for row in rows)
-    if lines > 23:
-        assert out.count(f"\x1b[{lines - 2}A") >= 8, "all lines but one are painted again and again"
-        assert "connections dropped" in out
-        assert "BY NAMESPACE" in out
-        assert "───" in out
 
 
 @pytest.mark.usefixtures("_faster")
-def test_a_terminal_without_unicode_shows_ascii(cli: CommandLine) -> None:
-    argv = ("demo", "--seconds", "2", "--objects", "30", "-v")
-    with cli.in_terminal(*argv, encoding="ascii") as run:
+@pytest.mark.parametrize(
+    ("columns", "lines", "encoding", "rule"),
+    [
+        (80, 24, "utf-8", "───"),
+        (80, 24, "ascii", "---"),
+        (40, 13, "utf-8", "─"),
+        (2, 2, "ascii", ""),
+    ],
+)
+def test_a_picture_never_is_larger_than_the_terminal(
+    columns: int, lines: int, encoding: str, rule: str, cli: CommandLine
+) -> None:
+    argv = ("demo", "--seconds", "0.5", "--objects", "30")
+    with cli.in_terminal(*argv, columns=columns, lines=lines, encoding=encoding) as run:
         _, out, _ = run.wait()
 
-    assert "BY NAMESPACE -" in re.sub(r"\x1b\[\d+m", "", out)
-    assert "?" not in out.replace("\x1b[?", "")
-    above = out[out.index("BY NAMESPACE") : out.rindex(SHOW)]
-    assert " WARNING aioinformer.reflector: pods: ConnectionLost: " in above
+    pictures = out[: out.rindex(SHOW)].split(HIDE)[1:]
+    assert len(pictures) >= 3
+    for picture in pictures:
+        rows = re.sub(r"\x1b\[[\d?]*[A-Za-z]|\r", "", picture).split("\n")
+        assert len(rows) < lines
+        assert all(len(row) < columns for row in rows)
+        assert rule in picture
+        assert "?" not in picture.replace("\x1b[?", "")
 
 
 @pytest.mark.usefixtures("_faster")

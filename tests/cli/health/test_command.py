@@ -302,6 +302,7 @@ def test_the_kind_of_credentials_is_shown_without_a_secret(
         (tmp_path / name).write_text("secret-1")
     (plugin := tmp_path / "aws").write_text(f"#!/bin/sh\necho '{json.dumps(EXEC_CREDENTIAL)}'\n")
     plugin.chmod(0o700)
+    server.stop()
     _, out, err = cli.run("health", "pods")
 
     assert f"credentials  {kind} (context " in out, err
