@@ -48,9 +48,11 @@ class Text:
         self._fd = fd
         self._data = b""
 
-    def _receive(self) -> bool:
+    def _receive(self, deadline: float) -> bool:
         """Wait for more, and return False at the end."""
-        assert select.select([self._fd], [], [], LIMIT)[0], f"nothing after {self._data!r}"
+        left = deadline - time.monotonic()
+        ready = left > 0 and bool(select.select([self._fd], [], [], left)[0])
+        assert ready, f"only {self._data!r}"
         try:
             more = os.read(self._fd, 65_536)
         except OSError:  # a terminal that the command has closed
@@ -64,8 +66,8 @@ class Text:
 
     def read_until(self, end: str) -> str:
         """Read up to ``end``; everything if the command ends before."""
-        mark = end.encode()
-        while mark not in self._data and self._receive():
+        mark, deadline = end.encode(), time.monotonic() + LIMIT
+        while mark not in self._data and self._receive(deadline):
             pass
         size = self._data.find(mark) + len(mark) if mark in self._data else len(self._data)
         text, self._data = self._data[:size], self._data[size:]
@@ -76,7 +78,8 @@ class Text:
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def read_all(self) -> str:
-        while self._receive():
+        deadline = time.monotonic() + LIMIT
+        while self._receive(deadline):
             pass
         text, self._data = self._data, b""
         return text.decode(errors="replace")

@@ -131,13 +131,14 @@ def test_one_object_is_watched_by_its_name(
 def test_kubernetes_events_of_watched_objects_are_shown_between_their_changes(
     pods: ApiServerThread, cli: CommandLine
 ) -> None:
+    about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "first"}
     numbers = count()
 
     def tell(kind: str, pod: str, **body: Any) -> None:
-        about = {"apiVersion": "v1", "kind": kind, "namespace": "default", "name": pod}
         whole = {"type": "Warning", "reason": "BackOff", "message": f"of {pod}"}
         metadata = {"name": f"event.{next(numbers)}"}
-        event = {"metadata": metadata, "involvedObject": about, **whole, **body}
+        involved = about | {"kind": kind, "name": pod}
+        event = {"metadata": metadata, "involvedObject": involved, **whole, **body}
         pods.cluster.create("events", event)
 
     tell("Pod", "first")
@@ -151,7 +152,7 @@ def test_kubernetes_events_of_watched_objects_are_shown_between_their_changes(
             time.sleep(0.01)
         tell("Pod", "first", series={"count": 4}, type="Normal", message="a\x1b")
         tell("Pod", "first", involvedObject="odd")
-        tell("Pod", "first", involvedObject={"apiVersion": "a/v1", "kind": "Pod", "name": "first"})
+        tell("Pod", "first", involvedObject=about | {"apiVersion": "a/v1"})
         tell("Pod", "first", count="odd", reason=None, type=None)
         pods.cluster.delete("pods", "first")
         lines = [run.read_line()]
@@ -237,8 +238,11 @@ def test_watch_ends_without_a_message_when_the_reader_closes_the_pipe(
     """Like ``| head -1``; nothing further has to happen in the cluster for it."""
     reading, writing = os.pipe()
     with cli.started("watch", "pods", stdout=writing) as run:
-        assert os.read(reading, 5) == b"EVENT"
         os.close(writing)
+        shown = b""
+        while b"first" not in shown:
+            shown += os.read(reading, 4096)
+        time.sleep(0.05)  # the command waits
         os.close(reading)
         assert run.wait() == (141, "", "")
 
