@@ -51,12 +51,6 @@ class CliProcess:
         async with asyncio.timeout(WAIT_TIMEOUT):
             return (await self.process.stdout.readline()).decode()
 
-    async def read_stderr_line(self) -> str:
-        """Read the next line of stderr."""
-        assert self.process.stderr is not None
-        async with asyncio.timeout(WAIT_TIMEOUT):
-            return (await self.process.stderr.readline()).decode()
-
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""
         send_signal(self.process, number)
@@ -70,11 +64,9 @@ class CliProcess:
 
 
 @asynccontextmanager
-async def started_cli(
-    *argv: str, env: Mapping[str, str], stdout: int = PIPE
-) -> AsyncGenerator[CliProcess]:
+async def started_cli(*argv: str, env: Mapping[str, str]) -> AsyncGenerator[CliProcess]:
     """Run ``aioinformer`` with arguments, and kill it at the end of the block."""
-    process = await start_process(*COMMAND, *argv, env=env, cwd=ROOT, stdout=stdout, stderr=PIPE)
+    process = await start_process(*COMMAND, *argv, env=env, cwd=ROOT, stdout=PIPE, stderr=PIPE)
     try:
         yield CliProcess(process)
     finally:

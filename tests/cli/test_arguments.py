@@ -1,90 +1,15 @@
-"""argv in, options out."""
+"""The arguments: what is rejected, with which message, and what help says."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 
 import pytest
 
-from aioinformer._cli.command_line import help_text, parse_arguments
-from aioinformer._cli.options import (
-    CompletionCommandOptions,
-    DemoCommandOptions,
-    HealthCommandOptions,
-    ServeCommandOptions,
-    ShardsCommandOptions,
-    WaitCommandOptions,
-    WatchCommandOptions,
-)
+from tests.cli.commands import CommandLine
+from tests.cli.processes import imported_modules
 
-
-def test_no_command_means_no_options() -> None:
-    assert parse_arguments([]) is None
-
-
-def test_the_demo_runs_half_a_minute_with_four_hundred_pods() -> None:
-    assert parse_arguments(["demo"]) == DemoCommandOptions(seconds=30, objects=400, seed=0)
-
-
-def test_the_demo_takes_numbers() -> None:
-    argv = ["demo", "--seconds", "1.5", "--objects", "9", "--seed", "3", "-v"]
-    assert parse_arguments(argv) == DemoCommandOptions(seconds=1.5, objects=9, seed=3, verbose=True)
-
-
-def test_a_watch_leaves_the_namespace_to_the_context() -> None:
-    assert parse_arguments(["watch", "pods"]) == WatchCommandOptions(resource="pods", namespace="")
-
-
-def test_all_namespaces_can_be_selected() -> None:
-    assert parse_arguments(["watch", "po", "-A"]) == WatchCommandOptions(
-        resource="po", everywhere=True
-    )
-
-
-def test_a_watch_takes_every_option() -> None:
-    argv = "watch deploy -n web -l app=shop --field-selector metadata.name=a -o json --events"
-    more = "--kubeconfig ~/other --context test --color never --verbose"
-    assert parse_arguments([*argv.split(), *more.split()]) == WatchCommandOptions(
-        resource="deploy",
-        namespace="web",
-        labels="app=shop",
-        fields="metadata.name=a",
-        output="json",
-        events=True,
-        colour="never",
-        kubeconfig=Path("~/other"),
-        context="test",
-        verbose=True,
-    )
-
-
-def test_a_server_takes_the_place_of_a_kubeconfig() -> None:
-    argv = ["watch", "pods", "-s", "http://127.0.0.1:8001"]
-    assert parse_arguments(argv) == WatchCommandOptions(
-        resource="pods", server="http://127.0.0.1:8001"
-    )
-
-
-def test_serve_starts_with_a_hundred_pods_or_with_the_loaded_objects() -> None:
-    assert parse_arguments(["serve"]) == ServeCommandOptions(port=8001, objects=100, rate=10)
-    argv = "serve --load a.yaml --load b --port 0 --kubeconfig k --features minor=37,sharding=true"
-    assert parse_arguments(argv.split()) == ServeCommandOptions(
-        port=0,
-        objects=0,
-        kubeconfig=Path("k"),
-        load=(Path("a.yaml"), Path("b")),
-        features=(("minor", 37), ("sharding", True)),
-    )
-
-
-@pytest.mark.parametrize("argv", ["watch pod web-0", "watch pod/web-0"])
-def test_a_watch_can_select_one_object_by_name(argv: str) -> None:
-    assert parse_arguments(argv.split()) == WatchCommandOptions(resource="pod", name="web-0")
-
-
-def test_verbose_may_stand_before_the_command() -> None:
-    options = parse_arguments(["-v", "watch", "pods"])
-    assert options == WatchCommandOptions(resource="pods", verbose=True)
+EXAMPLES = "90s, 2m or 1h30m, not "
 
 
 @pytest.mark.parametrize(
@@ -124,16 +49,38 @@ def test_verbose_may_stand_before_the_command() -> None:
             "--server takes the place of --kubeconfig and --context",
         ),
         ("dance", "invalid choice: 'dance'"),
+        ("watch /a", "argument RESOURCE: must be RESOURCE or RESOURCE/NAME, not '/a'"),
+        ("watch a/b/c", "argument RESOURCE: must be RESOURCE or RESOURCE/NAME, not 'a/b/c'"),
+        ("watch pods -o fields", "argument -o/--output: must be table, "),
+        ("watch pods -n=", "argument -n/--namespace: must not be empty"),
+        ("health --timeout inf", "argument --timeout: must be seconds, not inf"),
+        ("demo --seconds inf", "argument --seconds: must be seconds, or 0, not inf"),
+        ("serve --port -1", "argument --port: must be from 0 to 65535, not -1"),
+        ("serve --port http", "argument --port: invalid number value: 'http'"),
+        ("serve --features a=-1", "must be NAME=true, NAME=false or NAME=NUMBER, not 'a=-1'"),
+        ("wait po/a", "required: --for"),
+        ("wait po --for delete", "name one object"),
+        ("wait po/a b --for delete", "name one object"),
+        *(
+            (
+                f"wait po/a --for delete --timeout={text}",
+                f"must be a duration such as {EXAMPLES}{text}",
+            )
+            for text in ("0s", "-1s", "s", "1d", "1h30", "inf", "1e400", "1x")
+        ),
+        *(
+            (f"wait po/a --for {text}", f"or condition=Ready=False, not '{text}'")
+            for text in ("ready", "condition=", "condition=A=", "condition==A", "condition=a=b=c")
+        ),
     ],
 )
 def test_mistakes_exit_with_code_2_and_a_message(
-    argv: str, complaint: str, capsys: pytest.CaptureFixture[str]
+    argv: str, complaint: str, cli: CommandLine
 ) -> None:
-    with pytest.raises(SystemExit) as ending:
-        parse_arguments(argv.split())
+    code, out, err = cli.run(*argv.split())
 
-    assert ending.value.code == 2
-    assert complaint in capsys.readouterr().err
+    assert (code, out) == (2, "")
+    assert complaint in err
 
 
 @pytest.mark.parametrize(
@@ -151,15 +98,13 @@ def test_mistakes_exit_with_code_2_and_a_message(
     ],
 )
 def test_a_misspelt_option_is_suggested_with_the_usage_of_its_command(
-    argv: str, command: str, hint: str, capsys: pytest.CaptureFixture[str]
+    argv: str, command: str, hint: str, cli: CommandLine
 ) -> None:
-    with pytest.raises(SystemExit) as ending:
-        parse_arguments(argv.split())
+    code, _, err = cli.run(*argv.split())
 
-    said = capsys.readouterr().err
-    assert ending.value.code == 2
-    assert said.startswith(f"usage: aioinformer {command} ")
-    assert said.endswith(f"; did you mean {hint}\n")
+    assert code == 2
+    assert err.startswith(f"usage: aioinformer {command} ")
+    assert err.endswith(f"; did you mean {hint}\n")
 
 
 @pytest.mark.parametrize(
@@ -171,124 +116,103 @@ def test_a_misspelt_option_is_suggested_with_the_usage_of_its_command(
         "wait deploy/web --for delete --all",
     ],
 )
-def test_other_mistakes_suggest_no_option(argv: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_arguments(argv.split())
+def test_other_mistakes_suggest_no_option(argv: str, cli: CommandLine) -> None:
+    code, _, err = cli.run(*argv.split())
 
-    assert "did you mean" not in capsys.readouterr().err
+    assert code == 2
+    assert "did you mean" not in err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "watch pods",
+        "watch po/a -n web -l app=shop --field-selector metadata.name=a --events --color never",
+        *(f"watch pods -A -o {form}" for form in ("wide", "json", "yaml", "name", "fields=spec")),
+        *(
+            f"wait po a --for={goal} --timeout={text}"
+            for goal, text in (
+                ("delete", "90"),
+                ("create", "1.5s"),
+                ("rollout", "2m"),
+                ("job-complete", "1h30m"),
+                ("condition=Ready", ".5h"),
+                ("condition=Ready=False", "250ms"),
+            )
+        ),
+        "health po wd -A --timeout 3 -o json -v",
+        "shards shop -n web -o json --context mars",
+    ],
+)
+def test_what_is_right_is_not_rejected(argv: str, cli: CommandLine) -> None:
+    """Without a cluster, which is what is missing then."""
+    code, out, err = cli.run(*argv.split())
+
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        ("aioinformer: no cluster is configured: ", "aioinformer: there is no context ")
+    )
+
+
+# -- help --------------------------------------------------------------------------------------
+
+
+def help_of(cli: CommandLine, *argv: str) -> str:
+    code, out, _ = cli.run(*argv, "--help")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    return out
 
 
 @pytest.mark.parametrize(
     ("command", "offered"), [("watch", True), ("health", True), ("wait", False), ("shards", False)]
 )
 def test_a_command_of_one_namespace_does_not_offer_all_of_them(
-    command: str, offered: bool, capsys: pytest.CaptureFixture[str]
+    command: str, offered: bool, cli: CommandLine
 ) -> None:
-    with pytest.raises(SystemExit):
-        parse_arguments([command, "--help"])
+    text = help_of(cli, command)
 
-    text = capsys.readouterr().out
     assert ("--all-namespaces" in text) is offered
     assert (" -A" in text.partition("examples:")[0]) is offered
     assert "--namespace NS" in text
 
 
-def test_an_empty_namespace_is_no_namespace(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_arguments(["watch", "pods", "-n", ""])
-
-    assert "argument -n/--namespace: must not be empty" in capsys.readouterr().err
-
-
-def test_every_default_of_the_demo_is_shown_in_the_same_way(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit):
-        parse_arguments(["demo", "--help"])
-
-    help_of_demo = " ".join(capsys.readouterr().out.split())
-    for default in (30, 400, 0):
-        assert f"(default: {default})" in help_of_demo
-
-
-@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name", "fields=spec.nodeName"])
-def test_a_watch_has_six_output_formats(form: str) -> None:
-    options = parse_arguments(["watch", "pods", "-o", form])
-
-    assert isinstance(options, WatchCommandOptions)
-    assert options.output == form
-
-
-def test_health_checks_a_default_selection_of_resources() -> None:
-    assert parse_arguments(["health"]) == HealthCommandOptions(resources=())
-    assert parse_arguments(
-        ["health", "po", "wd", "-A", "--timeout", "3", "-o", "json"]
-    ) == HealthCommandOptions(resources=("po", "wd"), everywhere=True, timeout=3, output="json")
-
-
-def test_shards_takes_a_group() -> None:
-    assert parse_arguments(["shards", "shop", "-n", "web", "-o", "json"]) == ShardsCommandOptions(
-        group="shop", namespace="web", output="json"
-    )
-
-
-def test_completion_takes_a_shell() -> None:
-    options = parse_arguments(["completion", "zsh"])
-    assert isinstance(options, CompletionCommandOptions)
-    assert options.shell == "zsh"
-
-
-@pytest.mark.parametrize("command", ["serve", "watch", "health", "shards", "completion"])
-def test_the_help_of_a_command_contains_examples(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        parse_arguments([command, "--help"])
-    text = capsys.readouterr().out
-
-    assert text.rpartition("options:")[2].count(f"aioinformer {command}") >= 3
-    assert max(map(len, text.splitlines())) <= 80
-
-
-def test_the_help_fits_into_eighty_columns_and_explains_the_exit_codes() -> None:
-    text = help_text()
-
-    assert max(map(len, text.splitlines())) <= 80
-    assert "interrupted (SIGINT)" in text
-
-
-def test_the_default_timeout_of_wait_is_half_a_minute() -> None:
-    assert parse_arguments(["wait", "deploy/web", "--for", "rollout"]) == WaitCommandOptions(
-        resource="deploy", name="web", goal="rollout", timeout=30
-    )
-
-
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("1.5s", 1.5), ("2m", 120), ("1h30m", 5400), ("250ms", 0.25)]
+    ("command", "defaults"),
+    [("demo", ("30", "400", "0")), ("serve", ("8001", "100; 0 with --load", "10", "0"))],
 )
-def test_a_duration_has_units(text: str, seconds: float) -> None:
-    options = parse_arguments(["wait", "po", "a", "--for=delete", "--timeout", text])
-    assert isinstance(options, WaitCommandOptions)
-    assert options.timeout == seconds
-
-
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["po/a", "--for", "delete", "--timeout", "1x"], "must be a duration such as 90s"),
-        (["po/a", "--for", "delete", "--timeout", "0s"], "must be a duration such as 90s"),
-        (["po/a", "--for", "delete", "--timeout", "1m30"], "must be a duration such as 90s"),
-        (["po/a", "--for", "ready"], "condition=TYPE[=STATUS], such as condition=Ready or"),
-        (["po/a", "--for", "condition="], "not 'condition='"),
-        (["po/a"], "required: --for"),
-        (["po", "--for", "delete"], "name one object"),
-        (["po/a", "b", "--for", "delete"], "name one object"),
-    ],
-)
-def test_wrong_arguments_of_wait_exit_with_code_2_and_a_message(
-    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_every_default_is_shown_in_the_same_way(
+    command: str, defaults: tuple[str, ...], cli: CommandLine
 ) -> None:
-    with pytest.raises(SystemExit) as raised:
-        parse_arguments(["wait", *argv])
-    assert raised.value.code == 2
-    assert message in capsys.readouterr().err
+    text = " ".join(help_of(cli, command).split())
+    for default in defaults:
+        assert f"(default: {default})" in text
+
+
+@pytest.mark.parametrize("command", ["serve", "watch", "wait", "health", "shards", "completion"])
+def test_the_help_of_a_command_contains_examples(command: str, cli: CommandLine) -> None:
+    assert help_of(cli, command).rpartition("options:")[2].count(f"aioinformer {command}") >= 3
+
+
+def test_the_help_explains_the_exit_codes(cli: CommandLine) -> None:
+    assert "interrupted (SIGINT)" in help_of(cli)
+
+
+def test_no_command_is_a_mistake_that_prints_the_help(cli: CommandLine) -> None:
+    code, out, err = cli.run()
+
+    assert (code, out, err) == (2, "", help_of(cli))
+
+
+def test_the_version_is_printed(cli: CommandLine) -> None:
+    code, out, _ = cli.run("--version")
+
+    assert code == 0
+    assert re.fullmatch(r"aioinformer (\d+\.\d+.*|\(run from its source, not installed\))\n", out)
+
+
+def test_help_needs_no_http_library() -> None:
+    loaded = imported_modules("aioinformer.__main__")
+
+    assert "aioinformer.__main__" in loaded
+    assert not {"aiohttp", "kubernetes_asyncio"} & loaded

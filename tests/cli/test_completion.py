@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
+import io
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from argcomplete.finders import CompletionFinder
 
-from aioinformer.__main__ import main
-from aioinformer._cli.completion import suggest_values
+from tests.cli.commands import CommandLine
 from tests.cli.processes import ROOT, environment
 
-CONFIG = "contexts: [{name: main, context: {namespace: web}}, {name: mars, context: {}}]\n"
+CONFIG = "contexts: [{name: main, context: {namespace: web}}, {name: mars, context: {}}, odd]\n"
 
 
 @pytest.fixture
@@ -24,54 +26,75 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def suggested(argument: str, prefix: str, config: Path | None = None) -> list[str]:
-    return suggest_values(argument, prefix, argparse.Namespace(kubeconfig=config))
+def suggested(cli: CommandLine, line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the suggestions for a line that ends with a Tab."""
+    output, line = io.StringIO(), f"aioinformer {line}"
+    finder: Any = CompletionFinder()
+    finder._init_debug_stream = lambda: None  # the descriptor 9 is not one of a shell here
+    finder = partial(finder, exit_method=sys.exit, output_stream=output)
+    monkeypatch.setattr("argcomplete.autocomplete", finder)
+    given = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "|", "COMP_LINE": line}
+    for name, value in (given | {"COMP_POINT": str(len(line))}).items():
+        monkeypatch.setenv(name, value)
+    assert cli.run() == (0, "", "")
+    return [each.strip() for each in output.getvalue().split("|")]
 
 
-def test_completion_suggests_the_built_in_resources() -> None:
-    assert suggested("resource", "deploy") == ["deployments"]
-    assert suggested("resource", "deployments.") == ["deployments.apps"]
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("wat", ["watch"]),
+        ("watch deploy", ["deployments"]),
+        ("watch deployments.", ["deployments.apps"]),
+        ("watch po -o j", ["json"]),
+        ("watch po -l a", [""]),
+        ("watch po --context ma", ["main", "mars"]),
+        ("watch po --context o", [""]),
+        ("watch po -n ", ["default", "kube-system", "web"]),
+        ("watch po --kubeconfig {folder}/con", ["{folder}/config"]),
+    ],
+)
+def test_completion_suggests_resources_and_what_the_kubeconfig_contains(
+    line: str,
+    values: list[str],
+    config: Path,
+    cli: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    found = suggested(cli, line.format(folder=config.parent), monkeypatch)
+    assert found == [each.format(folder=config.parent) for each in values]
 
 
-def test_contexts_and_namespaces_are_those_of_the_kubeconfig(config: Path) -> None:
-    assert suggested("context", "ma", config) == ["main", "mars"]
-    assert suggested("namespace", "", config) == ["default", "kube-system", "web"]
-
-
-def test_an_option_without_known_values_has_no_suggestions() -> None:
-    assert suggested("selector", "a") == []
-
-
-def test_completion_suggests_output_formats() -> None:
-    assert suggested("output", "j") == ["json"]
+@pytest.mark.parametrize("text", ["", "- a", "contexts: 3", "a: [", "\x00", "contexts: {a: b}"])
+def test_a_file_that_is_not_a_kubeconfig_has_no_contexts(
+    text: str, config: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.write_text(text)
+    line = f"watch po --kubeconfig {config} --context "
+    assert suggested(cli, line, monkeypatch) == [""]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    assert "aioinformer" in capsys.readouterr().out
+def test_each_shell_has_a_script(shell: str, cli: CommandLine) -> None:
+    code, out, err = cli.run("completion", shell)
+    assert (code, err) == (0, "")
+    assert "aioinformer" in out
 
 
-@pytest.mark.clients
-def test_without_argcomplete_the_error_names_the_command_that_installs_it(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['argcomplete.shell_integration'] = None; "
-        "from aioinformer.__main__ import main; sys.exit(main(['completion', 'bash']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+def test_without_argcomplete_the_error_names_the_command_that_installs_it(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "argcomplete", None)
+    monkeypatch.setitem(sys.modules, "argcomplete.shell_integration", None)
+    assert cli.run("completion", "bash") == (
+        2,
+        "",
         "aioinformer: shell completion needs argcomplete, which is not installed: "
-        "pip install 'aioinformer[cli]'\n"
+        "pip install 'aioinformer[cli]'\n",
     )
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    assert cli.run() == (1, "", "")
 
 
 # -- in shells ---------------------------------------------------------------------------------

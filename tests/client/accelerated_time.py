@@ -13,7 +13,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["in_accelerated_time", "run_accelerated"]
+__all__ = ["AcceleratedLoop", "in_accelerated_time", "run_accelerated"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class _IdleSelector(selectors.DefaultSelector):
         return ready
 
 
-class _AcceleratedLoop(asyncio.SelectorEventLoop):
+class AcceleratedLoop(asyncio.SelectorEventLoop):
     """A loop with real sockets, whose time passes only while it waits in vain."""
 
     def __init__(self, speed: float) -> None:
@@ -52,7 +52,7 @@ class _AcceleratedLoop(asyncio.SelectorEventLoop):
 
 def run_accelerated(scenario: Coroutine[Any, Any, T], *, speed: float = SPEED) -> T:
     """Run a scenario on such a loop."""
-    with asyncio.Runner(loop_factory=lambda: _AcceleratedLoop(speed)) as runner:
+    with asyncio.Runner(loop_factory=lambda: AcceleratedLoop(speed)) as runner:
         return runner.run(scenario)
 
 

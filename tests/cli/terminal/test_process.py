@@ -26,17 +26,6 @@ def failing(error: BaseException) -> int:
     return run_command(command)
 
 
-def test_the_command_sets_the_exit_code_and_its_output_is_written_at_once(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    async def command(terminal: Terminal) -> int:
-        await terminal.output.write("pods\n")
-        assert capfd.readouterr().out == "pods\n"
-        return 1
-
-    assert run_command(command) == 1
-
-
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -58,13 +47,6 @@ def test_an_expected_error_is_shown_in_one_line(
 ) -> None:
     assert failing(error) == code
     assert capsys.readouterr().err == f"aioinformer: {said}\n"
-
-
-def test_a_broken_pipe_ends_the_command_without_a_message(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert failing(BrokenPipeError()) == 141
-    assert capsys.readouterr().err == ""
 
 
 def test_a_bug_keeps_its_traceback() -> None:

@@ -1,17 +1,16 @@
-"""``aioinformer wait`` as a process, against servers on loopback."""
+"""``aioinformer wait``: the states that end it, and the reason for the one line at the end."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aioinformer.testing import ApiServer
-from tests.cli.processes import environment, started_cli
+from aioinformer.testing import ApiServerThread
+from tests.cli.commands import CommandLine, Ended
+from tests.cli.conftest import Enter
 from tests.client.servers import tcp_server
 
 ROLLED_OUT: dict[str, Any] = {
@@ -20,226 +19,304 @@ ROLLED_OUT: dict[str, Any] = {
     "updatedReplicas": 2,
     "availableReplicas": 2,
 }
+LISTED = "1 object listed"
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
+def conditions(**given: str) -> dict[str, Any]:
+    return {"conditions": [{"type": name, "status": status} for name, status in given.items()]}
 
 
-async def wait_for(server: ApiServer, tmp_path: Path, *argv: str) -> tuple[int, str, str]:
-    argv = ("wait", *argv, "--server", server.url)
-    async with started_cli(*argv, env=environment(tmp_path)) as run:
-        return await run.wait()
+def create(server: ApiServerThread, resource: str, generation: int = 1, **body: Any) -> None:
+    """Create an object called ``a`` in the namespace ``default``."""
+    metadata = {"name": "a"} | body.pop("metadata", {})
+    server.cluster.create(resource, {"metadata": metadata, **body}, namespace="default")
+    for number in range(1, generation):
+        patch = {"spec": {"minReadySeconds": number}}
+        server.cluster.merge_patch(resource, "a", patch, namespace="default")
 
 
-def create_deployment(server: ApiServer) -> None:
-    body = {"metadata": {"name": "web", "generation": 1}, "spec": {"replicas": 2}}
-    server.cluster.create("deployments", body, namespace="default")
+def roll_out(server: ApiServerThread) -> None:
+    server.cluster.merge_patch("deployments", "a", {"status": ROLLED_OUT}, namespace="default")
 
 
-async def test_a_rollout_ends_the_wait(server: ApiServer, tmp_path: Path) -> None:
-    create_deployment(server)
-    argv = ("wait", "deploy/web", "--for", "rollout", "--timeout", "2m", "-s", server.url)
-    async with started_cli(*argv, env=environment(tmp_path)) as run:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1):  # the command waits
-                await run.process.wait()
-        patch = {"status": ROLLED_OUT}
-        server.cluster.merge_patch("deployments", "web", patch, namespace="default")
-        assert await run.wait() == (
+def failed(shown: str, reason: str) -> Ended:
+    return 1, "", f"aioinformer: {shown} in the namespace default: {reason}\n"
+
+
+DEPLOYMENT: dict[str, Any] = {"spec": {"replicas": 2}}
+
+
+# -- until it ends -----------------------------------------------------------------------------
+
+
+def test_a_rollout_ends_the_wait(server: ApiServerThread, cli: CommandLine) -> None:
+    create(server, "deployments", **DEPLOYMENT)
+    with cli.started("wait", "deploy/a", "--for", "rollout", "--timeout", "2m") as run:
+        assert not run.out.pending(0.2)  # the command waits
+        roll_out(server)
+        assert run.wait() == (
             0,
-            "deployment.apps/web in the namespace default: rollout complete\n",
+            "deployment.apps/a in the namespace default: rollout complete\n",
             "",
         )
 
 
-@pytest.mark.clients
-async def test_a_wait_survives_an_outage_of_the_server(server: ApiServer, tmp_path: Path) -> None:
-    create_deployment(server)
-    argv = ("-v", "wait", "deploy/web", "--for", "rollout", "--timeout", "2m", "-s", server.url)
-    async with started_cli(*argv, env=environment(tmp_path)) as run:
-        while "1 object listed" not in (line := await run.read_stderr_line()):
-            assert line
-        await server.stop()
-        while "trying again" not in (line := await run.read_stderr_line()):
-            assert line
-        assert line.endswith(" trying again for at most 120 s\n")
-        await server.start()
-        patch = {"status": ROLLED_OUT}
-        server.cluster.merge_patch("deployments", "web", patch, namespace="default")
-        code, out, _ = await run.wait()
-    assert (code, out) == (0, "deployment.apps/web in the namespace default: rollout complete\n")
+@pytest.mark.usefixtures("_fast")
+def test_a_wait_survives_an_outage_of_the_server(server: ApiServerThread, cli: CommandLine) -> None:
+    create(server, "deployments", **DEPLOYMENT)
+    with cli.started("-v", "wait", "deploy/a", "--for=rollout", "--timeout", "1h30m") as run:
+        run.err.read_until(LISTED)
+        server.stop()
+        run.err.read_until(" trying again for at most 5400 s\n")
+        server.restart()
+        roll_out(server)
+        assert run.wait()[0] == 0
 
 
-@pytest.mark.clients
-async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path: Path) -> None:
-    create_deployment(server)
-    assert await wait_for(
-        server, tmp_path, "deploy", "web", "--for=rollout", "--timeout=3000ms"
-    ) == (
-        1,
-        "",
-        "aioinformer: deployment.apps/web in the namespace default: not after 3 s: "
-        "0 of 2 pods updated, 0 available, and the newest change is not observed yet\n",
-    )
-
-
-async def test_a_server_that_answers_nothing_does_not_prolong_the_timeout(tmp_path: Path) -> None:
+def test_a_server_that_answers_nothing_does_not_prolong_the_timeout(
+    cli: CommandLine, enter: Enter
+) -> None:
     async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with tcp_server(keep_silent) as address:
-        argv = ("wait", "pod/web", "--for=create", "--timeout=1", "-s", f"http://{address}")
-        async with started_cli(*argv, env=environment(tmp_path)) as run:
-            assert await run.wait() == (
-                1,
-                "",
-                f"aioinformer: pod/web: not after 1 s: no answer from http://{address}\n",
-            )
+    address = enter(tcp_server(keep_silent))
+    argv = ("wait", "pod/web", "--for=create", "--timeout=250ms", "-s", f"http://{address}")
+    said = f"aioinformer: pod/web: not after 0.25 s: no answer from http://{address}\n"
+    assert cli.run(*argv) == (1, "", said)
 
 
-@pytest.mark.clients
+def test_a_list_that_fails_until_the_timeout_is_the_reason(
+    server: ApiServerThread, cli: CommandLine
+) -> None:
+    server.faults.forbid(resource="pods")
+    code, _, err = cli.run("wait", "pod/a", "--for=create", "--timeout=0.3s")
+    assert code == 1
+    assert "not after 0.3 s: " in err.splitlines()[-1]
+    assert "403 Forbidden" in err.splitlines()[-1]
+
+
+def test_a_list_without_an_answer_until_the_timeout_is_the_reason(
+    server: ApiServerThread, cli: CommandLine
+) -> None:
+    server.faults.stall(resource="pods")
+    code, _, err = cli.run("wait", "pod/a", "--for=create", "--timeout=300ms")
+    assert code == 1
+    assert "not after 0.3 s: no answer from the server (listing for 0." in err
+
+
+# -- states ------------------------------------------------------------------------------------
+
+READY = {"type": "Ready", "status": "False"}
+FAILED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+
+
 @pytest.mark.parametrize(
-    ("state", "reason"),
+    ("goal", "status", "line"),
     [
-        ("create", "the object does not exist"),
-        ("condition=Ready", "the object does not exist"),
+        ("create", "", "exists"),
+        ("condition=Ready", "True", "condition Ready is True"),
+        ("condition=Ready=False", "False", "condition Ready is False"),
+        ("condition=ready=false", "False", "condition ready is false"),
+        ("condition=Ready=Unknown", "Unknown", "condition Ready is Unknown"),
+        ("condition=Ready=True", "True", "condition Ready is True"),
     ],
 )
-async def test_an_absent_object_is_named_as_the_reason(
-    server: ApiServer, tmp_path: Path, state: str, reason: str
+def test_a_state_that_is_reached_ends_the_wait_at_once(
+    goal: str, status: str, line: str, server: ApiServerThread, cli: CommandLine
 ) -> None:
-    code, out, err = await wait_for(server, tmp_path, "po/a", "--for", state, "--timeout", "3")
-    expected = f"aioinformer: pod/a in the namespace default: not after 3 s: {reason}\n"
-    assert (code, out, err) == (1, "", expected)
-
-
-@pytest.mark.clients
-async def test_the_timeout_message_contains_the_reason_of_the_condition(
-    server: ApiServer, tmp_path: Path
-) -> None:
-    entry = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
-    body = {"metadata": {"name": "a"}, "status": {"conditions": [entry]}}
-    server.cluster.create("pods", body, namespace="default")
-    code, _, err = await wait_for(
-        server, tmp_path, "po/a", "--for", "condition=ready", "--timeout", "3"
-    )
-    assert code == 1
-    assert err.endswith("condition ready is False (ContainersNotReady)\n")
-
-
-@pytest.mark.clients
-@pytest.mark.parametrize(
-    ("state", "line"),
-    [("create", "exists"), ("condition=Ready", "condition Ready is True")],
-)
-async def test_a_state_that_is_reached_ends_the_wait_at_once(
-    server: ApiServer, tmp_path: Path, state: str, line: str
-) -> None:
-    status = {"conditions": [{"type": "Ready", "status": "True"}]}
-    body = {"metadata": {"name": "a"}, "status": status}
-    server.cluster.create("pods", body, namespace="default")
-    found = await wait_for(server, tmp_path, "po/a", "--for", state)
+    create(server, "pods", status=conditions(Ready=status) if status else {})
+    found = cli.run("wait", "po/a", "--for", goal)
     assert found == (0, f"pod/a in the namespace default: {line}\n", "")
 
 
-@pytest.mark.clients
-async def test_an_absent_object_counts_as_deleted(server: ApiServer, tmp_path: Path) -> None:
-    found = await wait_for(server, tmp_path, "ns/preview", "--for", "delete")
+UNREADY = "the object has no condition Ready"
+
+
+@pytest.mark.usefixtures("_fast")
+@pytest.mark.parametrize(
+    ("goal", "body", "reason"),
+    [
+        ("create", None, "the object does not exist"),
+        ("condition=Ready", None, "the object does not exist"),
+        *(
+            ("condition=Ready", {"status": status}, UNREADY)
+            for status in (None, {}, {"conditions": None}, {"conditions": "Ready"})
+        ),
+        ("condition=Ready", {"status": {"conditions": [3]}}, UNREADY),
+        ("condition=Ready=False", {"status": conditions(Ready="True")}, "condition Ready is True"),
+        (
+            "condition=ready",
+            {"status": {"conditions": [{**READY, "reason": "Starting", "message": "a\x1b[2J"}]}},
+            "condition ready is False (Starting, a [2J)",
+        ),
+        (
+            "condition=Ready",
+            {
+                "generation": 2,
+                "spec": {"replicas": 1},
+                "status": {"conditions": [{**READY, "status": "True", "observedGeneration": 1}]},
+            },
+            "condition Ready is True (of an older generation)",
+        ),
+        ("delete", {}, "no deletion was requested"),
+    ],
+)
+def test_the_state_of_the_object_is_the_reason_of_a_timeout(
+    goal: str,
+    body: dict[str, Any] | None,
+    reason: str,
+    server: ApiServerThread,
+    cli: CommandLine,
+) -> None:
+    if body is not None:
+        create(server, "pods", **body)
+    found = cli.run("wait", "po", "a", "--for", goal, "--timeout", "1500ms")
+    assert found == failed("pod/a", f"not after 1.5 s: {reason}")
+
+
+@pytest.mark.usefixtures("_fast")
+@pytest.mark.parametrize(
+    ("resource", "body", "reason"),
+    [
+        ("deployments", {}, "0 of 1 pod updated, 0 available"),
+        (
+            "statefulsets",
+            {"spec": {"replicas": 3}, "status": {**ROLLED_OUT, "availableReplicas": 1}},
+            "2 of 3 pods updated, 1 available",
+        ),
+        (
+            "daemonsets",
+            {"status": {"desiredNumberScheduled": 1, "updatedNumberScheduled": 1}},
+            "1 of 1 pod updated, 0 available",
+        ),
+        (
+            "deployments",
+            {"generation": 2, "spec": {"replicas": 1}, "status": {"observedGeneration": 1}},
+            "0 of 1 pod updated, 0 available, and the newest change is not observed yet",
+        ),
+        (
+            "deployments",
+            {
+                "status": {
+                    "observedGeneration": 2,
+                    "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}],
+                }
+            },
+            "0 of 1 pod updated, 0 available, and the progress deadline is exceeded",
+        ),
+    ],
+)
+def test_the_pods_of_a_rollout_are_the_reason_of_a_timeout(
+    resource: str, body: dict[str, Any], reason: str, server: ApiServerThread, cli: CommandLine
+) -> None:
+    create(server, resource, **body)
+    found = cli.run("wait", resource, "a", "--for", "rollout", "--timeout", "1500ms")
+    assert found == failed(f"{resource[:-1]}.apps/a", f"not after 1.5 s: {reason}")
+
+
+@pytest.mark.usefixtures("_fast")
+def test_the_finalizers_of_a_deletion_are_the_reason_of_a_timeout(
+    server: ApiServerThread, cli: CommandLine
+) -> None:
+    create(server, "pods", metadata={"finalizers": ["x/a", "x/b"]})
+    server.cluster.delete("pods", "a", namespace="default")
+    reason = "not after 1.5 s: the deletion waits for the finalizers x/a, x/b"
+    assert cli.run("wait", "po/a", "--for=delete", "--timeout=1.5") == failed("pod/a", reason)
+
+
+def test_an_absent_object_counts_as_deleted(server: ApiServerThread, cli: CommandLine) -> None:
+    found = cli.run("wait", "ns/preview", "--for", "delete")
     assert found == (0, "namespace/preview: deleted\n", "")
 
 
-@pytest.mark.clients
-async def test_a_name_that_an_argument_contains_controls_no_terminal(
-    server: ApiServer, tmp_path: Path
+def test_a_name_that_an_argument_contains_controls_no_terminal(
+    server: ApiServerThread, cli: CommandLine
 ) -> None:
     name = "a\nforged\x1b[31m\u2028\u202e"
-    code, out, _ = await wait_for(server, tmp_path, "clusterroles", name, "--for", "delete")
+    code, out, _ = cli.run("wait", "clusterroles", name, "--for", "delete")
     assert code == 0
     assert out.removesuffix("\n").isprintable()
 
 
-@pytest.mark.clients
-async def test_a_deletion_names_the_namespace_that_the_command_looked_in(
-    server: ApiServer, tmp_path: Path
+@pytest.mark.usefixtures("_fast")
+def test_a_deletion_names_the_namespace_that_the_command_looked_in(
+    server: ApiServerThread, cli: CommandLine
 ) -> None:
     server.cluster.create("pods", {"metadata": {"name": "a"}}, namespace="shop")
-    found = await wait_for(server, tmp_path, "po/a", "--for", "delete")
+    found = cli.run("wait", "po/a", "--for", "delete")
     assert found == (0, "pod/a in the namespace default: deleted\n", "")
-    code, _, err = await wait_for(
-        server, tmp_path, "po/a", "-n", "shop", "--for=delete", "--timeout=1"
-    )
+    code, _, err = cli.run("wait", "po/a", "-n", "shop", "--for=delete", "--timeout=1500ms")
     assert code == 1
-    assert err.startswith("aioinformer: pod/a in the namespace shop: not after 1 s: ")
+    assert err.startswith("aioinformer: pod/a in the namespace shop: not after 1.5 s: ")
 
 
-@pytest.mark.clients
+@pytest.mark.usefixtures("_fast")
 @pytest.mark.parametrize("outage", [False, True], ids=["at once", "in a relist"])
-async def test_an_object_that_is_created_again_counts_as_deleted(
-    server: ApiServer, tmp_path: Path, outage: bool
+def test_an_object_that_is_created_again_counts_as_deleted(
+    outage: bool, server: ApiServerThread, cli: CommandLine
 ) -> None:
-    pods, body = server.cluster, {"metadata": {"name": "a"}}
-    pods.create("pods", body, namespace="default")
-    argv = ("-v", "wait", "po/a", "--for=delete", "--timeout=60", "-s", server.url)
-    async with started_cli(*argv, env=environment(tmp_path)) as run:
-        while "1 object listed" not in (line := await run.read_stderr_line()):
-            assert line
+    create(server, "pods")
+    with cli.started("-v", "wait", "po/a", "--for=delete", "--timeout=60") as run:
+        run.err.read_until(LISTED)
         if outage:
-            await server.stop()
-        pods.delete("pods", "a", namespace="default")
-        pods.create("pods", body, namespace="default")
+            server.stop()
+        server.cluster.delete("pods", "a", namespace="default")
+        create(server, "pods")
         if outage:
-            pods.compact()
-            await server.start()
-        code, out, _ = await run.wait()
+            server.cluster.compact()
+            server.restart()
+        code, out, _ = run.wait()
     assert (code, out) == (0, "pod/a in the namespace default: deleted\n")
 
 
-@pytest.mark.clients
-async def test_an_object_that_is_deleted_during_a_wait_is_named_as_the_reason(
-    server: ApiServer, tmp_path: Path
+@pytest.mark.usefixtures("_fast")
+def test_an_object_that_is_deleted_during_a_wait_is_named_as_the_reason(
+    server: ApiServerThread, cli: CommandLine
 ) -> None:
-    server.cluster.create("pods", {"metadata": {"name": "a"}}, namespace="default")
-    argv = ("-v", "wait", "po/a", "--for=condition=Ready", "--timeout=4", "-s", server.url)
-    async with started_cli(*argv, env=environment(tmp_path)) as run:
-        while "1 object listed" not in (line := await run.read_stderr_line()):
-            assert line
+    create(server, "pods")
+    with cli.started("-v", "wait", "po/a", "--for=condition=Ready", "--timeout=4") as run:
+        run.err.read_until(LISTED)
         server.cluster.delete("pods", "a", namespace="default")
-        code, _, err = await run.wait()
+        code, _, err = run.wait()
     assert code == 1
     assert "not after 4 s: the object was deleted meanwhile\n" in err
 
 
-@pytest.mark.clients
-async def test_a_failed_job_ends_the_wait_before_the_timeout(
-    server: ApiServer, tmp_path: Path
+def test_a_failed_job_ends_the_wait_before_the_timeout(
+    server: ApiServerThread, cli: CommandLine
 ) -> None:
-    entry = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
-    body = {"metadata": {"name": "migrate"}, "status": {"conditions": [entry]}}
-    server.cluster.create("jobs", body, namespace="default")
+    create(server, "jobs", status={"conditions": [FAILED]})
     began = time.monotonic()
-    found = await wait_for(server, tmp_path, "job/migrate", "--for", "job-complete", "--timeout=5m")
+    found = cli.run("wait", "job/a", "--for", "job-complete", "--timeout=5m")
     assert time.monotonic() - began < 60
-    reason = "condition Failed is True (BackoffLimitExceeded)"
-    assert found == (1, "", f"aioinformer: job.batch/migrate in the namespace default: {reason}\n")
+    assert found == failed("job.batch/a", "condition Failed is True (BackoffLimitExceeded)")
 
 
-@pytest.mark.clients
-async def test_a_wait_for_a_completed_job_ends_at_once(server: ApiServer, tmp_path: Path) -> None:
-    entry = {"type": "Complete", "status": "True"}
-    body = {"metadata": {"name": "migrate"}, "status": {"conditions": [entry]}}
-    server.cluster.create("jobs", body, namespace="default")
-    found = await wait_for(server, tmp_path, "job/migrate", "--for", "job-complete")
-    assert found == (0, "job.batch/migrate in the namespace default: job complete\n", "")
+def test_a_wait_for_a_completed_job_ends_at_once(server: ApiServerThread, cli: CommandLine) -> None:
+    create(server, "jobs", status=conditions(Complete="True"))
+    found = cli.run("wait", "job/a", "--for", "job-complete")
+    assert found == (0, "job.batch/a in the namespace default: job complete\n", "")
 
 
-@pytest.mark.clients
-async def test_a_state_that_the_resource_cant_have_is_a_mistake(
-    server: ApiServer, tmp_path: Path
+@pytest.mark.usefixtures("_fast")
+def test_a_suspended_job_is_not_complete(server: ApiServerThread, cli: CommandLine) -> None:
+    create(server, "jobs", status=conditions(Suspended="True"))
+    found = cli.run("wait", "job/a", "--for", "job-complete", "--timeout=1500ms")
+    reason = (
+        "not after 1.5 s: the object has no condition Complete; the object has no condition Failed"
+    )
+    assert found == failed("job.batch/a", reason)
+
+
+@pytest.mark.parametrize(
+    ("goal", "known"),
+    [
+        ("rollout", "deployments.apps, statefulsets.apps, daemonsets.apps"),
+        ("job-complete", "jobs.batch"),
+    ],
+)
+def test_a_state_that_the_resource_cant_have_is_a_mistake(
+    goal: str, known: str, server: ApiServerThread, cli: CommandLine
 ) -> None:
-    code, _, err = await wait_for(server, tmp_path, "pod/a", "--for", "rollout")
-    assert code == 2
-    known = "deployments.apps, statefulsets.apps, daemonsets.apps"
-    assert err == f"aioinformer: --for rollout: only {known}, not pods\n"
+    said = f"aioinformer: --for {goal}: only {known}, not pods\n"
+    assert cli.run("wait", "pod/a", "--for", goal) == (2, "", said)
