@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -107,10 +107,10 @@ class FileAccess:
         self.claims[identity, slot] = names
         return slot
 
-    def release(self, owner: object, slots: Mapping[str, int]) -> None:
-        """End the use of an informer's states, by identity, and of its durable names."""
-        for claimed in slots.items():
-            self.claims.pop(claimed, None)
+    def release(self, owner: object, claimed: Iterable[tuple[str, int]]) -> None:
+        """End the use of an informer's states, and of its durable names."""
+        for each in claimed:
+            self.claims.pop(each, None)
         self.durable_names.pop(owner, None)
 
     async def read_scopes(self, identity: str, family: str) -> list[StoredScope]:

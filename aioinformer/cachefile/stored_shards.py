@@ -11,9 +11,8 @@ from collections.abc import AsyncIterator
 
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer.cachefile.checkpoint import Checkpoint
 from aioinformer.cachefile.file_access import FileAccess
-from aioinformer.cachefile.state.recorded_shards import outdated_shards
+from aioinformer.cachefile.state.recorded_shards import SealedShards, outdated_shards
 from aioinformer.cachefile.stored_scope import ShardsWrite, StoredScope
 from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.sharding.state.ranges import HashRanges
@@ -64,21 +63,19 @@ class StoredShards:
 
 
 def shards_to_write(
-    scope: str,
-    written: Checkpoint | None,
-    sealed: Checkpoint,
+    written: SealedShards | None,
+    sealed: SealedShards,
     stored: StoredShards | None,
     group: ShardAssignment,
 ) -> ShardsWrite:
     """Return the part of a write that is about shards; ``written`` is the last one of this run."""
-    shards = sealed.shards[scope]
     every = frozenset(range(group.count))
     outdated = outdated_shards(
-        None if written is None else written.shards.get(scope),
-        shards,
+        written,
+        sealed,
         restorable=frozenset() if stored is None else stored.find(every),
         count=group.count,
     )
     return ShardsWrite(
-        format_shards(shards.complete), HashRanges.of(outdated, group.count, group.by)
+        format_shards(sealed.complete), HashRanges.of(outdated, group.count, group.by)
     )

@@ -2,58 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import pytest
-
-from aioinformer import Added, Deleted, ObjectKey, Updated
-from aioinformer.cachefile.checkpoint import Checkpoint, finish_record, split_changes
+from aioinformer import Added, Deleted, Updated
+from aioinformer.cachefile.checkpointer import (
+    Checkpoint,
+    ScopeRecord,
+    SealedScope,
+    finish_record,
+)
 from aioinformer.cachefile.state.change_record import ChangeRecord
-from aioinformer.cachefile.state.recorded_shards import SealedShards
 from tests.core.builders import pod
 
 
-def checkpoint(
-    version: str = "7",
-    *,
-    rejecting: bool = False,
-    shards: SealedShards | None = None,
-    records: tuple[ChangeRecord, ...] = (),
-    versions: Mapping[str, str] | None = None,
-) -> Checkpoint:
-    """Return a state with the scope ``web``."""
-    return Checkpoint(
-        versions=versions or {"web": version},
-        rejecting=frozenset({"web"} if rejecting else ()),
-        records=records,
-        shards={} if shards is None else {"web": shards},
-    )
-
-
-def scope_of(key: ObjectKey) -> str:
-    return key.namespace
-
-
-@pytest.mark.parametrize(
-    "later",
-    [
-        checkpoint("8"),
-        checkpoint(rejecting=True),
-        checkpoint(shards=SealedShards(frozenset({1}), frozenset())),
-    ],
-    ids=["version", "rejected", "shards"],
-)
-def test_a_state_differs_from_the_written_one_in_more_than_objects(later: Checkpoint) -> None:
-    assert later.differs("web", checkpoint())
-
-
-def test_a_state_that_was_written_does_not_differ() -> None:
-    assert checkpoint().differs("web", None)
-    assert not checkpoint().differs("web", checkpoint())
-
-
-def test_a_scope_that_was_not_written_before_differs() -> None:
-    assert checkpoint().differs("web", checkpoint(versions={"shop": "7"}))
+def checkpoint(*scopes: str, records: tuple[ChangeRecord, ...]) -> Checkpoint:
+    """Return a state with these scopes."""
+    sealed = {
+        each: SealedScope(ScopeRecord(each, 0, each), "7", reread=False, shards=None)
+        for each in scopes
+    }
+    return Checkpoint(sealed, records)
 
 
 async def test_the_newest_state_of_each_object_is_written_in_its_own_scope() -> None:
@@ -63,15 +29,24 @@ async def test_the_newest_state_of_each_object_is_written_in_its_own_scope() -> 
     first.record_list([[Added(old)], [Added(other)], [Added(unchanged)]])
     second.record([Updated(old, new), Deleted(other)])
     second.record([Added(pod("c", namespace="forgotten"))])
-    sealed = checkpoint(records=(first, second), versions={"web": "7", "shop": "3", "empty": "1"})
+    sealed = checkpoint("web", "shop", "empty", records=(first, second))
 
-    changes = await split_changes(sealed, scope_of)
+    changes = await sealed.split_changes()
 
     assert changes == {
         "web": {new.key: new, unchanged.key: unchanged},
         "shop": {other.key: None},
         "empty": {},
     }
+
+
+async def test_an_informer_with_one_scope_writes_the_objects_of_all_namespaces_in_it() -> None:
+    record, found = ChangeRecord(), [pod("a"), pod("b", namespace="shop")]
+    record.record([Added(each) for each in found])
+
+    changes = await checkpoint("", records=(record,)).split_changes()
+
+    assert changes == {"": {each.key: each for each in found}}
 
 
 async def test_the_waiting_batches_of_a_list_are_recorded_before_a_write() -> None:
