@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
@@ -31,17 +33,35 @@ from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.cachefile.cache_file import CacheFile
 from aioinformer.cachefile.durable_listeners import DurableListeners
 from aioinformer.cachefile.durable_position import DurablePosition
-from aioinformer.cachefile.file_access import log
+from aioinformer.cachefile.file_access import StoredParts, log
 from aioinformer.cachefile.state.change_record import ChangeRecord, Changes
 from aioinformer.cachefile.state.identity import scope_identity
-from aioinformer.cachefile.state.recorded_shards import RecordedShards, SealedShards
-from aioinformer.cachefile.stored_scope import ScopeWrite, ShardsWrite, StoredScope
-from aioinformer.cachefile.stored_shards import StoredShards, shards_to_write
+from aioinformer.cachefile.stored_scope import ScopeWrite, StoredScope
 from aioinformer.errors import UsageError
-from aioinformer.sharding.state.assignment import ShardAssignment
 
 MARK_SECONDS = 0.02
 """Seconds after which marks are looked at for the first time: most handlers have passed them."""
+
+SealedParts: TypeAlias = tuple[frozenset[int], frozenset[int]]
+"""The parts of a scope that the cache holds at one moment, by number, and those of them whose
+objects are the state of the cache's version."""
+
+
+class StateParts(Protocol):
+    """The parts of a scope that the cache holds, where it does not hold all objects."""
+
+    def apply(self, replaced: Replaced) -> None:
+        """Follow a state in the step in which the cache installs it."""
+
+    def seal(self, version: str) -> SealedParts:
+        """Return the parts of this moment, at which the cache has applied ``version``."""
+        ...
+
+    def promise(self, sealed: SealedParts, written: SealedParts | None) -> tuple[str, Admit | None]:
+        """Return the parts that the file promises, as text, and the objects that it is to remove
+        unless they are among the changes; ``written`` is what this run has written last.
+        """
+        ...
 
 
 class SealedScope(Struct, frozen=True):
@@ -51,8 +71,7 @@ class SealedScope(Struct, frozen=True):
     version: str
     reread: bool
     """True if newer versions of some objects were rejected, so that a list is needed."""
-    shards: SealedShards | None
-    """The shards of an informer on a group."""
+    parts: SealedParts | None
 
 
 class ScopeRecord(Struct, eq=False):
@@ -70,18 +89,21 @@ class ScopeRecord(Struct, eq=False):
     """True if the removal was delivered after the last seal."""
     written: float = 0.0
     """The time at which the restored state was written."""
-    shards: RecordedShards | None = None
-    """The shards of a group's informer."""
-    stored_shards: StoredShards | None = None
+    parts: StateParts | None = None
 
     def has_state(self, state: CacheState) -> bool:
-        # A member of a group that has not held a shard has no version.
-        has_version = state.resource_version or self.shards is None
+        # A cache that has not held a part has no version.
+        has_version = state.resource_version or self.parts is None
         return bool((state.synced or state.restored) and has_version)
 
     def seal(self, version: str, *, reread: bool) -> SealedScope:
-        shards = None if self.shards is None else self.shards.seal(version)
-        return SealedScope(self, version, reread, shards)
+        parts = None if self.parts is None else self.parts.seal(version)
+        return SealedScope(self, version, reread, parts)
+
+    def promise(self, sealed: SealedScope, written: SealedScope | None) -> tuple[str, Admit | None]:
+        if self.parts is None or sealed.parts is None:
+            return "", None
+        return self.parts.promise(sealed.parts, None if written is None else written.parts)
 
     def take_removed(self) -> bool:
         """Return True if the scope was removed since the last call."""
@@ -131,14 +153,15 @@ class Checkpointer:
         selection: Mapping[str, str],
         transform: Transform | None,
         refusal: str,
-        group: ShardAssignment | None = None,
+        durable_refusal: str = "",
         family: str = "",
     ) -> None:
         """Make the checkpointer of an informer that has not started.
 
         ``selection`` is what selects the objects or changes their stored form, besides the source
-        and ``transform``; ``refusal`` is the reason why the file can't be used, or empty;
-        ``family`` is the identity of an informer of several namespaces, without the namespaces.
+        and ``transform``; ``refusal`` is the reason why the file can't be used, and
+        ``durable_refusal`` why no listener can be durable; ``family`` is the identity of an
+        informer of several namespaces, without the namespaces.
         """
         self._name = name
         self._file = file
@@ -147,7 +170,7 @@ class Checkpointer:
         self._selection = selection
         self._transform = transform
         self._refusal = refusal
-        self._group = group
+        self._durable_refusal = durable_refusal
         self._family = family
         self._durable = DurableListeners(name, self._access, family)
         self._record = ChangeRecord()
@@ -199,12 +222,10 @@ class Checkpointer:
         name = position.name
         if self._refusal:
             raise UsageError(f"durable={name!r} needs the cache file: {self._refusal}")
-        if self._group is not None:
+        if self._durable_refusal:
             raise UsageError(
-                f"durable={name!r} can't remember the events of {self._name}: the replica that "
-                "holds a shard handles the shard's events, and the files of the other replicas "
-                "don't have them; give each replica a fixed shard=Shard(index, count), or use a "
-                "Controller"
+                f"durable={name!r} can't remember the events of {self._name}: "
+                f"{self._durable_refusal}"
             )
         if self._started:
             raise UsageError(
@@ -247,22 +268,21 @@ class Checkpointer:
         queue.restore(objects, stored.version)
         return stored
 
-    async def open_shards(self, source: ListerWatcher, scope: str) -> StoredShards | None:
-        """Return the shards that the file has of one scope of a group; ``None`` for none."""
-        group = self._group
-        if group is None:
-            raise AssertionError("an informer without a group has no shards that come and go")
+    async def open_parts(
+        self, source: ListerWatcher, scope: str, parts: StateParts
+    ) -> StoredParts | None:
+        """Return what the file has of a scope, ``None`` for nothing, and store ``parts`` of the
+        scope from now on.
+        """
         self._started = True
-        stored = await self._read_scope(source, scope, RecordedShards(group.count))
+        stored = await self._read_scope(source, scope, parts)
         if stored is None:
             return None
-        record = self._records[stored.identity]
-        record.current = True
-        record.stored_shards = StoredShards(self._access, stored, source.resource, group)
-        return record.stored_shards
+        self._records[stored.identity].current = True
+        return StoredParts(self._access, stored, source.resource)
 
     async def _read_scope(
-        self, source: ListerWatcher, scope: str, shards: RecordedShards | None = None
+        self, source: ListerWatcher, scope: str, parts: StateParts | None = None
     ) -> StoredScope | None:
         """Open the file, and return the state of a scope to restore; ``None`` if there is none."""
         await self._wait_removed(scope)
@@ -273,8 +293,7 @@ class Checkpointer:
         record = self._claim(identity, stored, scope)
         if record is None or self._access.problem:
             return None
-        record.shards, record.stored_shards = shards, None
-        self._scopes[scope] = record
+        record.parts, self._scopes[scope] = parts, record
         # The namespace had other selectors, or its removal may have been delivered in part.
         for each in tuple(self._left.values()):
             if each.scope == scope and (each.identity != identity or each.leaving):
@@ -405,8 +424,8 @@ class Checkpointer:
         """Record the changes of a list; those of a restored state are in the file already."""
         scope = kind.scope or ""
         record = self._scopes.get(scope)
-        if record and record.shards:
-            record.shards.apply(kind)
+        if record and record.parts:
+            record.parts.apply(kind)
         if kind.reason == "scope_removed" and kind.is_whole:
             self._record_removal(scope)
         if not kind.restored and not self._stopped:
@@ -489,20 +508,20 @@ class Checkpointer:
         parts, names = await sealed.split_changes(), sorted(self._durable.names)
         stored = {} if self._stored is None else self._stored.scopes
         writes = [self._scope_write(each, "", names) for each in sealed.removed]
-        writes += [
-            replace(
-                self._scope_write(state.record, state.version, names),
-                reread=state.reread,
-                changes=changes,
-                shards=self._shards_to_write(state, stored.get(scope)),
-            )
-            for scope, state in sealed.scopes.items()
-            if (
-                (changes := parts[scope])
-                or state.record in sealed.removed
-                or state != stored.get(scope)
-            )
-        ]
+        for scope, state in sealed.scopes.items():
+            changes, written, record = parts[scope], stored.get(scope), state.record
+            if changes or record in sealed.removed or state != written:
+                write = self._scope_write(record, state.version, names)
+                promised, outdated = record.promise(state, written)
+                writes.append(
+                    replace(
+                        write,
+                        reread=state.reread,
+                        changes=changes,
+                        parts=promised,
+                        outdated=outdated,
+                    )
+                )
         if beginning := self._beginning:
             writes.append(self._scope_write(self._records[self._family], "0", names))
         if not writes or await self._access.write(writes):
@@ -525,18 +544,6 @@ class Checkpointer:
         known = self._family in self._records and self._cache.state.synced
         names = self._durable.names
         return names if known and names != self._begun else frozenset()
-
-    def _shards_to_write(
-        self, sealed: SealedScope, written: SealedScope | None
-    ) -> ShardsWrite | None:
-        if self._group is None or sealed.shards is None:
-            return None
-        return shards_to_write(
-            None if written is None else written.shards,
-            sealed.shards,
-            sealed.record.stored_shards,
-            self._group,
-        )
 
     async def close(self) -> None:
         """Write the last state and leave the file. The informer's tasks have ended."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
-from aioinformer.sharding.state.ranges import HashRanges
 
 if TYPE_CHECKING:
     from aioinformer.cachefile.database import Database
@@ -127,13 +127,13 @@ class FileAccess:
             await self._try(lambda: database.mark_leaving(identity, slot))
 
     async def read_objects(
-        self, scope: StoredScope, resource: Resource, ranges: HashRanges | None = None
+        self, scope: StoredScope, resource: Resource, admit: Admit | None = None
     ) -> AsyncIterator[list[KubeObject]]:
-        """Yield the objects of a scope, or of these shards in it; end early after a problem."""
+        """Yield the objects of a scope, or the admitted ones; end early after a problem."""
         database = self._database
         if database is None:
             return
-        batches = database.read_objects(scope, resource, OBJECTS_PER_READ, ranges)
+        batches = database.read_objects(scope, resource, OBJECTS_PER_READ, admit)
         try:
             while batch := await self._try(lambda: next(batches, None)):
                 yield batch
@@ -179,3 +179,23 @@ class FileAccess:
 
     def __repr__(self) -> str:
         return f"<FileAccess {self.path} users={self._users} {self.problem or 'usable'}>"
+
+
+class StoredParts:
+    """The state of the parts of a scope that an earlier run has stored."""
+
+    def __init__(self, access: FileAccess, stored: StoredScope, resource: Resource) -> None:
+        self._access = access
+        self._stored = stored
+        self._resource = resource
+        self.version = stored.version
+        # A state with rejected objects lacks their newest versions, so that a list is needed.
+        self.parts = "" if stored.reread else stored.parts
+
+    @property
+    def problem(self) -> str:
+        return self._access.problem
+
+    def read(self, admit: Admit) -> AsyncIterator[list[KubeObject]]:
+        """Return the admitted objects in lists. After a problem the iterator ends early."""
+        return self._access.read_objects(self._stored, self._resource, admit)

@@ -15,10 +15,10 @@ from typing import TypeAlias
 from msgspec.msgpack import Decoder, Encoder
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_packed_object
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer.cachefile.state.block_index import BlockEntry, BlockIndex, make_entry
 from aioinformer.cachefile.state.change_record import Changes
-from aioinformer.sharding.state.ranges import HashRanges
 
 SCHEMA = """
 CREATE TABLE blocks (
@@ -137,7 +137,7 @@ class ObjectBlocks:
     # -- reading -------------------------------------------------------------------------------
 
     def read(
-        self, scope: int, resource: Resource, ranges: HashRanges | None, digest: int | None = None
+        self, scope: int, resource: Resource, admit: Admit | None, digest: int | None = None
     ) -> Iterator[KubeObject]:
         """Return an iterator over the objects of a scope, which must not be changed meanwhile.
 
@@ -146,11 +146,11 @@ class ObjectBlocks:
         self._readers += 1
         try:
             for number, entries, found in self._find_objects(scope, digest):
-                if ranges is not None:
+                if admit is not None:
                     found = [
                         (key, place)
                         for key, place in found
-                        if ranges.has(entries[place].uid, key.namespace)
+                        if admit(entries[place].uid, key.namespace)
                     ]
                 for key, entry, raw in self._read_items(number, entries, found):
                     yield create_packed_object(key, entry.uid, entry.version, raw, resource)
@@ -176,15 +176,12 @@ class ObjectBlocks:
         self._digests.pop(scope, None)
         self._execute("DELETE FROM blocks WHERE scope = ?", (scope,))
 
-    def find_shards(
-        self, scope: int, ranges: HashRanges, digest: int | None = None
-    ) -> list[ObjectKey]:
-        """Return the keys of the objects in ``ranges``."""
+    def find_keys(self, scope: int, admit: Admit, digest: int | None = None) -> list[ObjectKey]:
         return [
             key
             for _, entries, found in self._find_objects(scope, digest)
             for key, place in found
-            if ranges.has(entries[place].uid, key.namespace)
+            if admit(entries[place].uid, key.namespace)
         ]
 
     def _append(self, scope: int, index: BlockIndex, items: Iterable[Item]) -> None:

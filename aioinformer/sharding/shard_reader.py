@@ -29,7 +29,7 @@ from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.sharding.gained_state import GainedState, OpenShards, RestorableShards
+from aioinformer.sharding.gained_state import GainedState
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.state.shard_filter import ShardFilter
 from aioinformer.sharding.state.shard_reads import (
@@ -40,6 +40,7 @@ from aioinformer.sharding.state.shard_reads import (
     StateAge,
     StateUse,
 )
+from aioinformer.sharding.stored_shards import OpenShards, StoredShards, StoredState
 
 log = logging.getLogger("aioinformer.scopes")
 
@@ -69,7 +70,7 @@ class ShardReader:
         self._group = group
         self._scope = scope
         self._open_shards = open_shards
-        self._stored: RestorableShards | None = None
+        self._stored: StoredShards | None = None
         self._reads = ShardReads()
         self._main: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -82,8 +83,9 @@ class ShardReader:
         self._reflector.reporter.start(asyncio.get_running_loop().time)
         try:
             if self._open_shards is not None:
-                source = self._reflector.unsharded_source
-                self._stored = await self._open_shards(source, self._scope)
+                stored, source = StoredShards(self._shards), self._reflector.unsharded_source
+                await stored.open(self._open_shards, source, self._scope)
+                self._stored = stored
             shards = self._shards
             self._make(self._observe().open(shards.held, assigned_once=shards.assigned_once))
             await asyncio.get_running_loop().create_future()
@@ -201,7 +203,7 @@ class ShardReader:
         queue = GainedState(self._publish_gained)
         gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reporter)
         self._gained_reflector = gained
-        stored = self._stored if kind is GainedRead.RESTORE else None
+        stored = self._stored.state if self._stored and kind is GainedRead.RESTORE else None
         name = f"reflector of gained shards of {self._name}"
         self._gain = self._group.start(_run_gain(gained, queue, stored), name=name)
 
@@ -253,9 +255,7 @@ def _age_of(version: str, watched: str, *, follows: bool) -> StateAge:
     return StateAge.BEHIND if follows else StateAge.OUTDATED
 
 
-async def _run_gain(
-    reflector: Reflector, queue: GainedState, stored: RestorableShards | None
-) -> None:
+async def _run_gain(reflector: Reflector, queue: GainedState, stored: StoredState | None) -> None:
     """Read the state of gained shards. ``queue`` passes the state on, which ends this.
 
     ``stored`` is the cache file to begin with; ``None`` to list.

@@ -16,7 +16,7 @@ from tests.core.builders import pod
 def checkpoint(*scopes: str, records: tuple[ChangeRecord, ...]) -> Checkpoint:
     """Return a state with these scopes."""
     sealed = {
-        each: SealedScope(ScopeRecord(each, 0, each), "7", reread=False, shards=None)
+        each: SealedScope(ScopeRecord(each, 0, each), "7", reread=False, parts=None)
         for each in scopes
     }
     return Checkpoint(sealed, records)

@@ -13,7 +13,6 @@ import pytest
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer.cachefile.object_blocks import SCHEMA, ObjectBlocks
 from aioinformer.cachefile.state.change_record import Changes
-from aioinformer.sharding.state.ranges import HashRanges
 from tests.core.builders import PODS, pod
 
 State = dict[ObjectKey, KubeObject]
@@ -106,7 +105,7 @@ def test_no_block_is_removed_while_objects_are_read(connection: sqlite3.Connecti
     assert len(read(blocks)) == 556
 
 
-def test_a_read_returns_only_the_objects_of_the_given_shards(
+def test_a_read_returns_only_the_admitted_objects(
     connection: sqlite3.Connection,
 ) -> None:
     blocks = ObjectBlocks(connection)
@@ -118,11 +117,14 @@ def test_a_read_returns_only_the_objects_of_the_given_shards(
         for n, obj in enumerate(pods)
     }
     blocks.write(1, changes)
-    ranges = HashRanges.of([0, 2], 4, "namespace")
-    expected = {key for key in changes if ranges.has("uid", key.namespace)}
+
+    def admit(uid: str, namespace: str) -> bool:
+        return uid == "uid" and namespace.endswith("7")
+
+    expected = {key for key in changes if key.namespace.endswith("7")}
     assert 0 < len(expected) < 300
-    assert {obj.key for obj in blocks.read(1, PODS, ranges)} == expected
-    assert set(blocks.find_shards(1, ranges)) == expected
+    assert {obj.key for obj in blocks.read(1, PODS, admit)} == expected
+    assert set(blocks.find_keys(1, admit)) == expected
 
 
 def test_a_block_of_another_size_is_corrupt(connection: sqlite3.Connection) -> None:

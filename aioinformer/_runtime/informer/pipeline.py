@@ -44,7 +44,7 @@ from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import InformerError, NotRunning, NotSynced, UsageError
 from aioinformer.namespaces.scoped_source import ScopedSource
-from aioinformer.sharding.shard_source import group_of
+from aioinformer.sharding.shard_source import DURABLE_REFUSAL, group_of
 
 # Parts for the users of an option alone: their modules are loaded by the first informer with the
 # option, so that other programs start sooner.
@@ -172,7 +172,7 @@ class InformerPipeline(Generic[T]):
             selection=selection,
             transform=shape.transform,
             refusal=options.cache.refusal(source.resource, shape),
-            group=group_of(options.shard),
+            durable_refusal="" if group_of(options.shard) is None else DURABLE_REFUSAL,
             family=family,
         )
 
@@ -246,7 +246,7 @@ class InformerPipeline(Generic[T]):
             return make_scopes(self._run_reflector)
         from aioinformer.sharding.group_reflectors import GroupReflectors
 
-        open_shards = None if self.checkpointer is None else self.checkpointer.open_shards
+        open_shards = None if self.checkpointer is None else self.checkpointer.open_parts
         reflectors = GroupReflectors(self.name, group, make_scopes, open_shards)
         self.group_shards = reflectors.shards
         return reflectors
