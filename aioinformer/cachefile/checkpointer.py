@@ -105,11 +105,6 @@ class ScopeRecord(Struct, eq=False):
             return "", None
         return self.parts.promise(sealed.parts, None if written is None else written.parts)
 
-    def take_removed(self) -> bool:
-        """Return True if the scope was removed since the last call."""
-        removed, self.removed = self.removed, False
-        return removed
-
 
 class Checkpoint(Struct, frozen=True):
     """A state of the cache that is to be written once the durable listeners have handled it."""
@@ -172,7 +167,8 @@ class Checkpointer:
         self._refusal = refusal
         self._durable_refusal = durable_refusal
         self._family = family
-        self._durable = DurableListeners(name, self._access, family)
+        self._use = self._access.add_use(family)
+        self._durable = DurableListeners(name, self._access, self._use)
         self._record = ChangeRecord()
         self._records: dict[str, ScopeRecord] = {}
         """The states that this informer keeps in the file, by identity."""
@@ -189,8 +185,6 @@ class Checkpointer:
         """The state that was last written; its changes don't count."""
         self._sealed: Checkpoint | None = None
         self._opening = asyncio.Lock()
-        self._uses = 0
-        """The number of calls of the file's ``open``."""
         self._started = self._opened = self._frozen = self._refusal_logged = False
 
     # -- health --------------------------------------------------------------------------------
@@ -316,7 +310,7 @@ class Checkpointer:
     ) -> ScopeRecord | None:
         """Return the record of the state of ``identity``; ``None`` if the file can't be used."""
         if identity not in self._records:
-            slot = self._access.claim(self._durable, identity, stored)
+            slot = self._access.claim(self._use, identity, stored)
             if slot is None:
                 self._refusal = (
                     "another informer of this program keeps the same objects in the file, for a "
@@ -338,8 +332,8 @@ class Checkpointer:
             return ""
         async with self._opening:  # the scopes of an informer are restored at the same time
             if not self._opened:  # the first caller may have been cancelled in between
-                self._uses, self._resource = self._uses + 1, source.resource
-                await self._access.open(source.cluster_identity)
+                self._resource = source.resource
+                await self._access.open(self._use, source.cluster_identity)
                 if self._family and self._durable:
                     await self._open_family()
                 self._opened = True
@@ -390,7 +384,7 @@ class Checkpointer:
             record = ScopeRecord(stored.identity, stored.slot, stored.scope)
             self._records[stored.identity] = record
         record.slot, record.current, record.removed = stored.slot, True, True
-        self._access.claims[stored.identity, stored.slot] = self._durable.names
+        self._use.claims.add((stored.identity, stored.slot))
         self._durable.put_removal(stored, events.chunks)
 
     async def _remove_all_left(self) -> None:
@@ -451,7 +445,9 @@ class Checkpointer:
             scope: record.seal(state.resource_version, reread=scope in rejecting)
             for scope, record, state in self._present()
         }
-        removed = frozenset([each for each in self._records.values() if each.take_removed()])
+        removed = frozenset(each for each in self._records.values() if each.removed)
+        for each in removed:
+            each.removed = False
         record, self._record = self._record, ChangeRecord()
         return Checkpoint(scopes, [record], removed)
 
@@ -512,16 +508,9 @@ class Checkpointer:
             changes, written, record = parts[scope], stored.get(scope), state.record
             if changes or record in sealed.removed or state != written:
                 write = self._scope_write(record, state.version, names)
-                promised, outdated = record.promise(state, written)
-                writes.append(
-                    replace(
-                        write,
-                        reread=state.reread,
-                        changes=changes,
-                        parts=promised,
-                        outdated=outdated,
-                    )
-                )
+                write.reread, write.changes = state.reread, changes
+                write.parts, write.outdated = record.promise(state, written)
+                writes.append(write)
         if beginning := self._beginning:
             writes.append(self._scope_write(self._records[self._family], "0", names))
         if not writes or await self._access.write(writes):
@@ -547,23 +536,14 @@ class Checkpointer:
 
     async def close(self) -> None:
         """Write the last state and leave the file. The informer's tasks have ended."""
-        if not self._uses:
-            self._release()
-            return
         try:
-            if not self._stopped and self._durable.idle:
+            if self._use.opened and not self._stopped and self._durable.idle:
                 self.freeze()
                 self._durable.complete()
             if self._sealed is not None and not self._access.problem and self._durable.have_handled:
                 await self._write(self._sealed)
         finally:
-            self._release()
-            for _ in range(self._uses):
-                await self._access.close()
-
-    def _release(self) -> None:
-        claims = [(each.identity, each.slot) for each in self._records.values()]
-        self._access.release(self._durable, claims)
+            await self._access.close(self._use)
 
     def __repr__(self) -> str:
         return f"<Checkpointer of {self._name} {self._record!r} {self.problem or self._access!r}>"

@@ -39,7 +39,7 @@ class StoredScope(Struct, frozen=True):
     """The digest of the blocks with the objects."""
 
 
-class ScopeWrite(Struct, frozen=True):
+class ScopeWrite(Struct):
     """The changes that make a stored state of one scope a later one."""
 
     identity: str

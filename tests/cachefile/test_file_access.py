@@ -10,7 +10,7 @@ import pytest
 
 from aioinformer.cachefile import database
 from aioinformer.cachefile.database import Database
-from aioinformer.cachefile.file_access import FileAccess
+from aioinformer.cachefile.file_access import FileAccess, FileUse
 from aioinformer.cachefile.state.identity import ClusterIdentity
 
 CLUSTER = ClusterIdentity("uid", "endpoint")
@@ -20,7 +20,7 @@ async def find_cluster() -> ClusterIdentity:
     return CLUSTER
 
 
-async def cancel_opening(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+async def cancel_opening(access: FileAccess, use: FileUse, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancel a caller while the thread opens the file."""
     began, cancelled = threading.Event(), threading.Event()
 
@@ -30,7 +30,7 @@ async def cancel_opening(access: FileAccess, monkeypatch: pytest.MonkeyPatch) ->
         return Database(path, cluster)
 
     monkeypatch.setattr(database, "Database", open_slowly)
-    opening = asyncio.create_task(access.open(find_cluster))
+    opening = asyncio.create_task(access.open(use, find_cluster))
     await asyncio.to_thread(began.wait)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -42,8 +42,9 @@ async def test_a_file_is_closed_if_its_opening_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = FileAccess(tmp_path / "cache.db")
-    await cancel_opening(access, monkeypatch)
-    await access.close()
+    use = access.add_use()
+    await cancel_opening(access, use, monkeypatch)
+    await access.close(use)
 
     Database(access.path, CLUSTER).close()  # the file has no other user
 
@@ -52,11 +53,13 @@ async def test_a_second_caller_receives_the_file_that_a_cancelled_caller_was_ope
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = FileAccess(tmp_path / "cache.db")
-    await cancel_opening(access, monkeypatch)
-    assert await access.open(find_cluster)
+    cancelled, second = access.add_use(), access.add_use()
+    await cancel_opening(access, cancelled, monkeypatch)
+    assert await access.open(second, find_cluster)
     assert await access.write([])
-    await access.close()
-    await access.close()
+    await access.close(cancelled)
+    assert await access.write([])
+    await access.close(second)
 
     Database(access.path, CLUSTER).close()
     assert not access.problem
