@@ -181,8 +181,8 @@ class Checkpointer:
         self._begun: frozenset[str] = frozenset()
         """The durable names for which the file has the end of their first state."""
         self._resource: Resource | None = None
-        self._stored: Checkpoint | None = None
-        """The state that was last written; its changes don't count."""
+        self._stored: Mapping[str, SealedScope] = {}
+        """The state that was last written, by scope."""
         self._sealed: Checkpoint | None = None
         self._opening = asyncio.Lock()
         self._started = self._opened = self._frozen = self._refusal_logged = False
@@ -492,20 +492,18 @@ class Checkpointer:
         """True if the cache shows another state than the last written one."""
         if self._beginning or any(each.removed for each in self._records.values()):
             return True
-        if len(self._record) or (stored := self._stored) is None:
-            return any(True for _ in self._present())
+        changed, stored = len(self._record) > 0, self._stored
         return any(
-            scope not in stored.scopes or state.resource_version != stored.scopes[scope].version
+            changed or scope not in stored or state.resource_version != stored[scope].version
             for scope, _, state in self._present()
         )
 
     async def _write(self, sealed: Checkpoint) -> None:
         """Write a state. If this is cancelled, ``close`` writes the state once more."""
         parts, names = await sealed.split_changes(), sorted(self._durable.names)
-        stored = {} if self._stored is None else self._stored.scopes
         writes = [self._scope_write(each, "", names) for each in sealed.removed]
         for scope, state in sealed.scopes.items():
-            changes, written, record = parts[scope], stored.get(scope), state.record
+            changes, written, record = parts[scope], self._stored.get(scope), state.record
             if changes or record in sealed.removed or state != written:
                 write = self._scope_write(record, state.version, names)
                 write.reread, write.changes = state.reread, changes
@@ -514,13 +512,14 @@ class Checkpointer:
         if beginning := self._beginning:
             writes.append(self._scope_write(self._records[self._family], "0", names))
         if not writes or await self._access.write(writes):
-            self._stored = replace(sealed, records=())
+            self._stored = sealed.scopes
             self._begun = beginning or self._begun
         self._sealed = None
 
     def _scope_write(self, record: ScopeRecord, version: str, names: Sequence[str]) -> ScopeWrite:
         return ScopeWrite(
-            *(record.identity, version, False, names, {}),
+            *(record.identity, version, False, names),
+            changes={},
             slot=record.slot,
             family=self._family,
             scope=record.scope,

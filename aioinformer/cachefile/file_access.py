@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from msgspec import Struct, field
@@ -30,9 +30,6 @@ log = logging.getLogger("aioinformer.cachefile")
 
 R = TypeVar("R")
 
-Claim: TypeAlias = tuple[str, int]
-"""The identity and the slot of a stored state."""
-
 OBJECTS_PER_READ = 256
 """Objects that are read without a turn of the event loop in between: less than a millisecond."""
 
@@ -44,8 +41,8 @@ class FileUse(Struct, eq=False, weakref=True):
     """The identity of an informer of several namespaces, without the namespaces."""
     names: set[str] = field(default_factory=set[str])
     """The names of the durable listeners, which are complete before the first claim."""
-    claims: set[Claim] = field(default_factory=set[Claim])
-    """The states that the informer reads and writes."""
+    claims: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    """The identities and slots of the states that the informer reads and writes."""
     opened: bool = False
 
 
@@ -69,19 +66,18 @@ class FileAccess:
 
     async def open(
         self, use: FileUse, find_cluster: Callable[[], Awaitable[ClusterIdentity]]
-    ) -> bool:
-        """Open the file for the first caller; return False if that fails. Each must ``close``."""
+    ) -> None:
+        """Open the file for the first caller. Each must ``close``."""
         use.opened = True
         async with self._lock:
             if self._database is None and not self.problem:
                 cluster = await find_cluster()
                 if not (cluster.uid or cluster.endpoint):
                     self.fail(f"{self.path} is not used: the cluster has no identity")
-                    return False
+                    return
                 if self._executor is None:
                     self._executor = ThreadPoolExecutor(1, "aioinformer-cachefile")
                 await self._try(lambda: self._open_database(cluster))
-        return not self.problem
 
     async def close(self, use: FileUse) -> None:
         """End one use, with its claims and names. The last one closes the file."""

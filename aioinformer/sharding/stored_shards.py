@@ -111,12 +111,10 @@ class StoredShards:
         else:
             self._ahead = []  # the whole state has one version
 
-    def _shards_of(self, ranges: HashRanges | None) -> frozenset[int]:
-        if ranges is None:
+    def _shards_of(self, admit: HashRanges | Admit | None) -> frozenset[int]:
+        if not isinstance(admit, HashRanges):
             return frozenset()
-        return frozenset(
-            index for index, start in enumerate(self._starts) if ranges.has_hash(start)
-        )
+        return frozenset(index for index, start in enumerate(self._starts) if admit.has_hash(start))
 
     def seal(self, version: str) -> Sealed:
         """Return the shards of this moment, at which the cache has applied ``version``."""

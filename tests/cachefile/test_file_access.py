@@ -55,7 +55,7 @@ async def test_a_second_caller_receives_the_file_that_a_cancelled_caller_was_ope
     access = FileAccess(tmp_path / "cache.db")
     cancelled, second = access.add_use(), access.add_use()
     await cancel_opening(access, cancelled, monkeypatch)
-    assert await access.open(second, find_cluster)
+    await access.open(second, find_cluster)
     assert await access.write([])
     await access.close(cancelled)
     assert await access.write([])
