@@ -15,15 +15,17 @@ The packages, from the top down; an import points downward only:
     api ... tracing    public names that few programs need, one page for each topic
     operator           controllers as a whole program: signals, probes, exit codes
     controllers        work queue, workers, finalizers, own writes
-    sharding           parts of a resource, and groups of replicas that share them
-    leaderelection, eventrecorder, cachefile, namespaces, verification
+    shardgroup         groups of replicas that share the shards of a resource
+    leaderelection, eventrecorder
+    _informers         informers and their factory, as programs hold them
+    cachefile, namespaces, sharding, verification
     _client            HTTP: credentials, discovery, requests
-    _runtime           asyncio: reflector, pump, handlers, streams, factory
+    _runtime           asyncio: reflector, pump, handlers, streams
     _core              pure state: decoding, list/watch state machine, cache, mailboxes
     errors             every exception
 
-Each package between ``operator`` and ``_client`` is one feature. ``_core`` and ``_runtime`` are the
-heart.
+Each package between ``operator`` and ``_client``, except ``_informers``, is one feature. ``_core``
+and ``_runtime`` are the heart.
 
 The examples of this reference are tested. In an example, ``client`` is an open ``Client``,
 ``informers`` a running ``SharedInformerFactory`` in the namespace ``web``, ``pods`` and
@@ -43,8 +45,8 @@ _MODULES = {
     "_core.listwatch.rate_limit": "Limits",
     "_core.objects.resources": "Resource",
     # informers
-    "_runtime.informer.factory": "ALL_NAMESPACES SharedInformerFactory",
-    "_runtime.informer.informer": "SharedInformer",
+    "_informers.factory": "ALL_NAMESPACES SharedInformerFactory",
+    "_informers.informer": "SharedInformer",
     "cachefile.cache_file": "CacheFile",
     "_runtime.delivery.registration": "Registration",
     "_runtime.delivery.streams": "EventStream merge",
@@ -75,7 +77,7 @@ _MODULES = {
     "controllers.state.reconcile": "Result",
     "controllers.state.owner_references": "is_controlled_by owner_reference set_owner",
     "leaderelection.elector": "LeaderElector",
-    "sharding.group": "ShardGroup",
+    "shardgroup.group": "ShardGroup",
     "eventrecorder.event_recorder": "EventRecorder",
     "_runtime.writing.resource_writer": "ResourceWriter",
     "_runtime.writing.retry": "retry_on_conflict",
@@ -108,7 +110,8 @@ _PAGES = {
         "ChangePredicate CombinedPredicate EventSource Field Fields LabelIndex MergedStream"
         " ObjectPredicate Predicate Sourced"
     ),
-    "sharding": "GroupClient GroupHealth GroupSubscription ShardAssignment ShardSubscription",
+    "shardgroup": "GroupClient GroupHealth GroupSubscription",
+    "sharding": "ShardAssignment ShardSubscription",
     "tracing": "InformerTrace Span Tracing",
     "verification": "Verification",
 }

@@ -29,12 +29,12 @@ from aioinformer._core.selectors.predicates import (
     where,
 )
 from aioinformer._core.selectors.projections import field, fields
+from aioinformer._informers.factory import ALL_NAMESPACES, SharedInformerFactory
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.delivery.handlers import Handler
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.statistics import Statistics
 from aioinformer._runtime.delivery.streams import EventStream, merge
-from aioinformer._runtime.informer.factory import ALL_NAMESPACES, SharedInformerFactory
-from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
@@ -62,8 +62,9 @@ from aioinformer.namespaces.state.scopes import Scope
 from aioinformer.operator import *
 from aioinformer.operator.operator import Operator
 from aioinformer.selectors import *
+from aioinformer.shardgroup import *
+from aioinformer.shardgroup.group import ShardGroup
 from aioinformer.sharding import *
-from aioinformer.sharding.group import ShardGroup
 from aioinformer.sharding.state.shard import Shard
 from aioinformer.tracing import *
 from aioinformer.verification import *

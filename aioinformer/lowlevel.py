@@ -84,7 +84,7 @@ from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.objects.resources import BUILT_IN
-from aioinformer._runtime.informer.options import InformerOptions
+from aioinformer._informers.options import InformerOptions
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
 from aioinformer._runtime.reflector.options import ReflectorOptions

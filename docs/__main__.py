@@ -26,6 +26,7 @@ PAGES = (
     "metrics",
     "operator",
     "selectors",
+    "shardgroup",
     "sharding",
     "verification",
 )

@@ -29,7 +29,7 @@ TESTS = (
     "tests/promises/test_outages.py",
     "tests/promises/test_consistency.py",
     "tests/promises/test_bytes_and_sockets.py",
-    "tests/runtime/informer/test_informer_thread_reads.py",
+    "tests/informers/test_informer_thread_reads.py",
     "tests/runtime/informer/test_pump.py",
     "tests/runtime/delivery",
     "tests/controllers/test_lifecycle.py",

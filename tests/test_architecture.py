@@ -45,7 +45,7 @@ OPTIONAL = (
     "namespaces.scope_set",
     "namespaces.state",
     "operator",
-    "sharding.group",
+    "shardgroup.group",
     "sharding.group_reflectors",
     "sharding.shard_reader",
     "sharding.state",
@@ -144,7 +144,7 @@ def test_the_factory_loads_no_module_of_a_feature_that_a_program_may_not_use() -
     """Each module takes a third of a millisecond, and a program waits for all of them."""
     loaded = loaded_modules("from aioinformer import SharedInformerFactory")
     names = {each.removeprefix("aioinformer.") for each in loaded}
-    assert "_runtime.informer.factory" in names
+    assert "_informers.factory" in names
     assert not [
         name
         for name in sorted(names)

@@ -23,6 +23,7 @@ PAGES = [
     "metrics",
     "operator",
     "selectors",
+    "shardgroup",
     "sharding",
     "tracing",
     "verification",

@@ -5,7 +5,12 @@ Handlers, filters and reconcilers may be called days later. The types of argumen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import Signature, iscoroutinefunction, signature
+from typing import TypeVar
+from weakref import WeakMethod
+
+A = TypeVar("A")
 
 
 def check_signature(function: object, name: str, *positional: str, **keywords: object) -> None:
@@ -46,3 +51,15 @@ def check_not_async(function: object, what: str) -> None:
     """Raise a ``TypeError`` that names the purpose ``what`` if ``function`` is async."""
     if is_async(function):
         raise TypeError(f"{what} is async; it must answer at once")
+
+
+def weak_call(method: Callable[[A], None]) -> Callable[[A], None]:
+    """Return a call of a method that does not keep the method's object."""
+    found = WeakMethod(method)
+
+    def call(argument: A) -> None:
+        alive = found()
+        if alive is not None:
+            alive(argument)
+
+    return call

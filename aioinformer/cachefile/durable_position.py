@@ -8,23 +8,39 @@ durable listener has asked for the event behind its mark.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
+
+from aioinformer._runtime.delivery.listener import Listener
+from aioinformer.errors import UsageError
 
 DurableSince: TypeAlias = Literal["everything", "now"]
 """The events that a new durable name begins with: all cached objects, or later changes only."""
 
 
+class DurableKeeper(Protocol):
+    """Keeps the positions of the durable listeners of one informer."""
+
+    def add_durable(self, listener: Listener, position: DurablePosition) -> None: ...
+
+
 class DurablePosition:
     """The position of one durable listener."""
 
-    def __init__(self, name: str, since: DurableSince) -> None:
+    def __init__(self, name: str, since: DurableSince, keeper: DurableKeeper | None = None) -> None:
         """Make the position of a listener that has not received anything.
 
         Args:
             name: the name under which the file knows the listener.
             since: the first events for a name that the file doesn't know.
+            keeper: writes the position to the file; ``None`` for a position that is not kept.
+
+        Raises:
+            TypeError: ``name`` is no name.
+            ValueError: ``since`` is none of the values.
         """
+        check_durable(name, since)
         self.name = name
+        self._keeper = keeper
         self.known_scopes: set[str] = set()
         """The scopes whose stored state this listener has handled in an earlier run."""
         self.handled = False
@@ -35,6 +51,22 @@ class DurablePosition:
         """True if the first state of a scope is delivered. A listener that begins now has begun
         when the first state of its informer is complete, in this run or an earlier one."""
         self._since = since
+
+    def check_concurrency(self, concurrency: int) -> None:
+        """Raise ``UsageError`` unless a durable handler can make so many calls at once."""
+        if concurrency > 1:
+            raise UsageError(
+                "a durable handler has concurrency=1, since its position is one place in the order "
+                f"of events; not {concurrency}"
+            )
+
+    def join(self, listener: Listener) -> None:
+        """Give the listener this position; raise ``UsageError`` if the file can't keep it."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            listener.position = self
+        else:
+            keeper.add_durable(listener, self)
 
     def skips_first_state(self, scope: str, *, restored: bool) -> bool:
         """Return True if the first state of a scope is not delivered.
@@ -58,3 +90,11 @@ class DurablePosition:
 
     def __repr__(self) -> str:
         return f"<DurablePosition {self.name} {self._since}>"
+
+
+def check_durable(name: object, since: object) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless a listener can have this name and beginning."""
+    if name is not None and (not isinstance(name, str) or not name):
+        raise TypeError(f"durable must be a name, not {name!r}")
+    if since not in ("everything", "now"):
+        raise ValueError(f"durable_since must be 'everything' or 'now', not {since!r}")

@@ -20,8 +20,8 @@ from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, Ob
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import EventView
 from aioinformer._core.selectors.event_filter import Filter, check_filter
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.delivery.handlers import InternalHandler, handler_name
-from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import start_limit, sync_timeout
@@ -62,7 +62,7 @@ from aioinformer.controllers.triggers import (
 from aioinformer.controllers.workers import Workers
 from aioinformer.errors import NotRunning, UsageError
 from aioinformer.eventrecorder.event_recorder import EventRecorder
-from aioinformer.sharding.group import ShardGroup
+from aioinformer.shardgroup.group import ShardGroup
 from aioinformer.sharding.shard_gate import ShardGate
 
 log = logging.getLogger("aioinformer.controller")

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import ResourceWriter, origin_of
 from aioinformer.controllers.health import WarningEvents
 from aioinformer.controllers.options import ControllerOptions

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, call_hook
 from aioinformer._runtime.reporting.error_texts import describe_error, lasting_text
 from aioinformer._runtime.reporting.problem import Problem

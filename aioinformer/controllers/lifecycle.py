@@ -21,9 +21,9 @@ import anyio
 from aioinformer._core.objects.kube_object import Event, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.delivery.call import detached_context, leave_call
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_copy import copy_error
 from aioinformer._runtime.tasks.supervisor import ENTER_TURNS, Supervisor
 from aioinformer.controllers.health import ControllerState

@@ -17,7 +17,7 @@ from aioinformer.controllers.failure_condition import check_condition_type
 from aioinformer.controllers.state.finalizers import check_finalizer_name
 from aioinformer.controllers.state.rate_limiters import RateLimiter, default_limiter
 from aioinformer.eventrecorder.event_recorder import EventRecorder
-from aioinformer.sharding.group import ShardGroup
+from aioinformer.shardgroup.group import ShardGroup
 
 CONCURRENCY = 4
 

@@ -26,7 +26,7 @@ from aioinformer._core.objects.object_key import is_older
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.object_conditions import Condition
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import WriterSource, origin_of
 from aioinformer.controllers.state.applied_children import AppliedChildren
 from aioinformer.errors import CacheWaitTimeout, NotComparable, UsageError

@@ -25,7 +25,7 @@ from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_buil
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
 from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._core.writing.write_requests import OWNER_FINALIZERS
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reporting.key_logger import KeyLogger
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.set_condition import set_condition

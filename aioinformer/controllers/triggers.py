@@ -21,12 +21,12 @@ from aioinformer._core.objects.kube_object import (
 )
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import UNREADABLE, EventView
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.delivery.handler_errors import as_exception
-from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer.controllers.state.queue_items import Priority
 from aioinformer.controllers.state.reconcile import Reason, cause_of
 from aioinformer.errors import UsageError
-from aioinformer.sharding.group import ShardGroup
+from aioinformer.shardgroup.group import ShardGroup
 from aioinformer.sharding.shard_gate import ShardGate
 
 T = TypeVar("T", default=KubeObject)

@@ -13,8 +13,8 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 from aioinformer._core.arguments import check_names
 from aioinformer._core.objects.resources import Resource, versioned_name
 from aioinformer._core.selectors.event_filter import Filter, check_filter
-from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.factory import SharedInformerFactory
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.controllers.controller import Controller
 from aioinformer.controllers.finalizer import FinalizerUse
@@ -28,7 +28,7 @@ from aioinformer.controllers.triggers import ToKeys, check_shards, check_to_keys
 from aioinformer.errors import NotRunning, UnknownResource, UsageError
 from aioinformer.eventrecorder.event_recorder import EventRecorder
 from aioinformer.operator.options import OperatorOptions
-from aioinformer.sharding.group import ShardGroup
+from aioinformer.shardgroup.group import ShardGroup
 
 WatchedResource: TypeAlias = str | Resource | SharedInformer[Any]
 """A resource by its name (``deployments``, ``foos.example.com``), a ``Resource``, or an informer of

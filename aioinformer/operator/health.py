@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from aioinformer._runtime.reporting.health import Health
 from aioinformer.controllers.health import ControllerHealth
 from aioinformer.leaderelection.health import ElectionHealth
-from aioinformer.sharding.health import GroupHealth
+from aioinformer.shardgroup.health import GroupHealth
 
 OperatorState: TypeAlias = Literal[
     "new", "starting", "waiting", "running", "stopping", "stopped", "failed"

@@ -10,8 +10,8 @@ from typing_extensions import Unpack
 
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer._runtime.informer.options import InformerKeywords
+from aioinformer._informers.factory import SharedInformerFactory
+from aioinformer._informers.options import InformerKeywords
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import start_limit, sync_timeout

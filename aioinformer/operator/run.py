@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from aioinformer._client.client import Client
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.factory import SharedInformerFactory
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.reporting.error_hook import Outage
 from aioinformer._runtime.reporting.error_texts import describe_error
@@ -28,7 +28,7 @@ from aioinformer.leaderelection.elector import LeaderElector
 from aioinformer.operator.builder import ControllerBuilder, Discovers
 from aioinformer.operator.health import OperatorHealth
 from aioinformer.operator.options import OperatorOptions
-from aioinformer.sharding.group import ShardGroup
+from aioinformer.shardgroup.group import ShardGroup
 
 log = logging.getLogger("aioinformer.operator")
 

@@ -1,54 +1,24 @@
-"""Groups of replicas: the health of a ``ShardGroup``, and the interface for users of its shards.
+"""Parts of a resource's objects, by hash: the interface for users of shards.
 
     Shard(0, 4)  ──▶  HashRanges  ──▶  the server's shardSelector, or the check of each object
-    Leases ──informer──▶ membership ──▶ subscriptions ──▶ informers and controllers on the group
-      ▲                       │
-      └── renewals, claims, assignments
+
+``Shard`` is a name of ``aioinformer``. ``aioinformer.shardgroup`` has groups of replicas that share
+the shards of a resource.
 
 Example::
 
-    from aioinformer.sharding import (
-        GroupClient, GroupHealth, GroupSubscription, ShardAssignment, ShardSubscription,
-    )
+    from aioinformer.sharding import ShardAssignment, ShardSubscription
 
-    def make_group(client: GroupClient) -> ShardGroup:
-        return ShardGroup(client, "shop", namespace="web", identity="shop-0")
-
-    async def work(group: ShardGroup) -> None:
-        subscription: GroupSubscription = group.subscribe("my work")
-        shards: ShardSubscription = subscription
+    async def work(assignment: ShardAssignment) -> None:
+        shards: ShardSubscription = assignment.subscribe("my work")
         held = await shards.wait_changed(frozenset())
         shards.acknowledge(held)
-        assignment: ShardAssignment = group  # what an informer needs of a group
-        health: GroupHealth = group.health
-        print(f"{health.state}: {len(held)} of {assignment.count} shards")
+        print(f"{len(held)} of {assignment.count} shards")
         shards.close()
+
+    group: ShardAssignment = ShardGroup(client, "shop", namespace="web", identity="shop-0")
 """
 
-from typing import TYPE_CHECKING
+from aioinformer.sharding.state.assignment import ShardAssignment, ShardSubscription
 
-from aioinformer._lazy_names import lazy_names
-
-if TYPE_CHECKING:  # so that a program with a static shard does not load groups
-    from aioinformer.sharding.group import GroupClient
-    from aioinformer.sharding.health import GroupHealth
-    from aioinformer.sharding.state.assignment import ShardAssignment, ShardSubscription
-    from aioinformer.sharding.subscriptions import GroupSubscription
-else:
-    __getattr__ = lazy_names(
-        __name__,
-        {
-            "group": "GroupClient",
-            "health": "GroupHealth",
-            "state.assignment": "ShardAssignment ShardSubscription",
-            "subscriptions": "GroupSubscription",
-        },
-    )
-
-__all__ = [
-    "GroupClient",
-    "GroupHealth",
-    "GroupSubscription",
-    "ShardAssignment",
-    "ShardSubscription",
-]
+__all__ = ["ShardAssignment", "ShardSubscription"]

@@ -11,8 +11,8 @@ from copy import deepcopy
 from typing import Any, Self
 
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.informer.informer import SharedInformer
 
 __all__ = ["CacheMutated", "MutationDetector"]
 

@@ -33,7 +33,7 @@ from tests.controllers.reconcilers import (
     update_foo,
 )
 from tests.leaderelection.electors import pause_process, run_simulated
-from tests.sharding.shard_groups import GroupSetup, joined, loop_time, settled, until
+from tests.shardgroup.shard_groups import GroupSetup, joined, loop_time, settled, until
 
 OURS = "example.com/cleanup"
 

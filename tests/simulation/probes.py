@@ -26,11 +26,12 @@ from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, Ob
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer._core.selectors.predicates import labelled
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health, ScopeHealth
 from aioinformer._runtime.reporting.problem import Problem
+from aioinformer.namespaces.feature import NamespacesFeature
 from aioinformer.namespaces.scoped_source import FollowedNamespaces, ScopedSource
 from aioinformer.namespaces.state.scopes import Scope
 from tests.simulation.network import Network, RecordingSource, connection_of
@@ -205,7 +206,8 @@ class InformerProbe:
         self._opened = Counter[str]()
         self._sampled: tuple[list[KubeObject], State] = [], {}
         self.informer = SharedInformer(
-            self._make_source(),
+            self._open(spec),
+            namespaces=self._make_namespaces(),
             name=spec.name,
             namespace=spec.namespace,
             shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
@@ -217,28 +219,30 @@ class InformerProbe:
             on_error=self._record_problem,
         )
         self._pipeline = cast("Any", self.informer)._pipeline
-        self._pipeline._queue.fifo = DeltaFIFO(high_mark=spec.high_mark)
+        self._pipeline.queue.fifo = DeltaFIFO(high_mark=spec.high_mark)
         if spec.scoped:
-            scopes = self._pipeline.scopes
+            scopes = self._pipeline.find(NamespacesFeature).scopes
             make = self._around_make(scopes._make_reflector)
             replace_attribute(scopes, "_make_reflector", make)
             observe(scopes, scopes.remove, self._around_remove)
         else:
-            self._record_transitions(spec.name, self._pipeline._reflectors._reflector._state)
+            self._record_transitions(spec.name, self._pipeline.reflectors._reflector._state)
         replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
 
     # -- scopes -------------------------------------------------------------------------------
 
-    def _make_source(self) -> ListerWatcher | ScopedSource:
+    def _make_namespaces(self) -> NamespacesFeature | None:
         spec = self.spec
         if not spec.scoped:
-            return self._open(spec)
+            return None
         if self._namespaces is not None:
             scope = Scope(labels=_labels(spec.app))
             followed = FollowedNamespaces(self._namespaces, FOLLOWED, scope)
-            return ScopedSource(self._resource, self._open_scope, followed=followed)
-        scopes = {each.namespace: scope_of(each) for each in spec.scopes}
-        return ScopedSource(self._resource, self._open_scope, scopes)
+            source = ScopedSource(self._resource, self._open_scope, followed=followed)
+        else:
+            scopes = {each.namespace: scope_of(each) for each in spec.scopes}
+            source = ScopedSource(self._resource, self._open_scope, scopes)
+        return NamespacesFeature(source)
 
     def _open(self, reader: InformerSpec) -> ListerWatcher:
         return RecordingSource(self._network, reader.name).lister_watcher(
@@ -255,7 +259,7 @@ class InformerProbe:
             watch_list=self.spec.watch_list,
             on_error=self._record_problem,
         )
-        state = cast("Any", informer)._pipeline._reflectors._reflector._state
+        state = cast("Any", informer)._pipeline.reflectors._reflector._state
         self._record_transitions(NAMESPACE_INFORMER, state)
         return informer
 
@@ -280,13 +284,13 @@ class InformerProbe:
 
     def add_scope(self, scope: ScopeSpec) -> None:
         """Read a namespace, unless it is read."""
-        if scope.namespace not in self._pipeline.scopes.namespaces:
+        if scope.namespace not in (self.informer.namespaces or ()):
             self._apps[scope.namespace] = scope.app
             self.informer.add_namespace(scope.namespace, scope_of(scope))
 
     def remove_scope(self, namespace: str) -> None:
         """Read a namespace no longer, if it is read."""
-        if namespace in self._pipeline.scopes.namespaces:
+        if namespace in (self.informer.namespaces or ()):
             self.informer.remove_namespace(namespace)
 
     def _around_remove(self, remove: Callable[[str], None]) -> Callable[[str], None]:
@@ -363,7 +367,7 @@ class InformerProbe:
             health.retry_in,
             health.blocked_by,
             health.rewinds,
-            len(self._pipeline._queue.fifo),
+            len(self._pipeline.queue.fifo),
             tuple(filter(None, (each.sample_listener() for each in self.listeners))),
         )
         for scope in health.scopes:

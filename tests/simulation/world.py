@@ -14,8 +14,8 @@ from typing import Any
 
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, ObjectKey
 from aioinformer._core.objects.resources import Resource
+from aioinformer._informers.factory import SharedInformerFactory
 from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features

@@ -1,5 +1,1 @@
-"""``aioinformer shards``: the members of a shard group, and the shards on which each works.
-
-command   the command
-report    the state of a group, from its Leases
-"""
+"""``aioinformer shards``: the members of a shard group, and the shards on which each works."""

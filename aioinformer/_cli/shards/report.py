@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aioinformer.sharding.state.records import GroupAssignment, GroupLayout, MemberRecord
-from aioinformer.sharding.state.rendezvous import shard_owners
+from aioinformer.shardgroup.state.records import GroupAssignment, GroupLayout, MemberRecord
+from aioinformer.shardgroup.state.rendezvous import shard_owners
 from aioinformer.sharding.state.shard import MAX_SHARDS
 from aioinformer.sharding.state.shard_sets import format_shards
 

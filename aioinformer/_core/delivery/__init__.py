@@ -4,7 +4,4 @@ events ──▶ mailbox ──▶ next event
              ├── batch_queue    live events, in batches that all listeners share
              ├── coalescing     live events beyond the limit, merged by object
              └── replay         the cached state, for a listener that joins, and for a resync
-
-overflow          the reaction of a mailbox to more live events than its limit
-key_concurrency   the events that are being handled: one per object at once
 """

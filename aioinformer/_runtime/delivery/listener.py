@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ReferenceType
 
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
@@ -30,7 +30,6 @@ from aioinformer.errors import ListenerOverflow, NotRunning
 
 if TYPE_CHECKING:  # for programs that read the numbers, and for types
     from aioinformer._runtime.delivery.statistics import Statistics
-    from aioinformer.cachefile.durable_position import DurablePosition
 
 
 class BackpressureGate:
@@ -104,6 +103,28 @@ class CallTimes:
         return f"<CallTimes calls={self._calls} mean={self.mean:g} max={self.max:g}>"
 
 
+class ListenerPosition(Protocol):
+    """The position of a listener that outlives the process: the events that it has handled."""
+
+    begun: bool
+    """True if the first state of a scope is delivered."""
+
+    def check_concurrency(self, concurrency: int) -> None:
+        """Raise ``UsageError`` if a listener with so many calls at once can have no position."""
+
+    def join(self, listener: Listener) -> None:
+        """Give the listener this position; raise ``UsageError`` if it can't have one."""
+
+    def skips_first_state(self, scope: str, *, restored: bool) -> bool:
+        """Return True if the first state of a scope is not delivered; ``restored`` if it was known
+        in an earlier run.
+        """
+        ...
+
+    def close(self, *, idle: bool) -> None:
+        """Record that the listener is about to be closed, ``idle`` if it has handled everything."""
+
+
 class Listener:
     """A mailbox with a wake-up. There is one consumer.
 
@@ -153,8 +174,8 @@ class Listener:
         self.resync_period = resync
         self.resync_due: float | None = None
         """The loop's time of the next resync. Set by the resync timer."""
-        self.position: DurablePosition | None = None
-        """The position in the cache file, if the listener is durable."""
+        self.position: ListenerPosition | None = None
+        """The position that outlives the process, if the listener has one."""
         self.acknowledged = False
         """True if the reader of a stream has handled the last event, and asked for no other."""
         self.consumer: ReferenceType[asyncio.Task[Any]] | None = None

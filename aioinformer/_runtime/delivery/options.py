@@ -13,15 +13,10 @@ from msgspec import Struct
 from aioinformer._core.arguments import check_int, check_seconds
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
-from aioinformer.errors import UsageError
 
-if TYPE_CHECKING:  # for listeners with a filter, or with a position in a cache file
+if TYPE_CHECKING:  # for listeners with a filter or a position
     from aioinformer._core.selectors.event_filter import Filter
-    from aioinformer.cachefile.durable_position import DurableSince
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
+    from aioinformer._runtime.delivery.listener import ListenerPosition
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -31,19 +26,12 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     overflow: Overflow | OverflowName = Overflow.COALESCE
     resync: float | None = None
     filter: Filter[Any] | None = None
-    durable: str | None = None
-    durable_since: DurableSince = "everything"
+    position: ListenerPosition | None = None
 
     def __post_init__(self) -> None:
         check_int("limit", self.limit)
         if self.resync is not None:
             check_seconds("resync", self.resync, zero="never")
-        if self.durable is not None and not _is_name(self.durable):
-            raise TypeError(f"durable must be a name, not {self.durable!r}")
-        if self.durable_since not in ("everything", "now"):
-            raise ValueError(
-                f"durable_since must be 'everything' or 'now', not {self.durable_since!r}"
-            )
 
 
 class HandlerOptions(ListenerOptions, frozen=True, kw_only=True):
@@ -61,10 +49,7 @@ class HandlerOptions(ListenerOptions, frozen=True, kw_only=True):
         check_int("concurrency", self.concurrency)
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
-        if self.durable is not None and self.concurrency > 1:
-            raise UsageError(
-                "a durable handler has concurrency=1, since its position is one place in the order "
-                f"of events; not {self.concurrency}"
-            )
+        if self.position is not None:
+            self.position.check_concurrency(self.concurrency)
         if self.timeout is not None:
             check_seconds("timeout", self.timeout)

@@ -220,7 +220,7 @@ class Registration:
 
         A durable handler would receive again what it has handled since its last position.
         """
-        return self._options.drain or self._options.durable is not None
+        return self._options.drain or self._options.position is not None
 
     @property
     def task(self) -> asyncio.Task[None] | None:

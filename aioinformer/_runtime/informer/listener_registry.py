@@ -39,11 +39,10 @@ from aioinformer._runtime.tasks.sync_timeout import start_limit
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, UsageError
 
-if TYPE_CHECKING:  # for programs with a cache file, or with streams, and for types
+if TYPE_CHECKING:  # for programs with streams, and for types
     from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._core.selectors.event_filter import EventFilter, Filter
     from aioinformer._runtime.delivery.streams import EventSource, EventStream
-    from aioinformer.cachefile.checkpointer import Checkpointer
 
 T = TypeVar("T", default=KubeObject)
 
@@ -56,6 +55,7 @@ class ListenerRegistry(Generic[T]):
         indexer: ObjectCache,
         reporter: InformerReporter,
         task_group: StrictTaskGroup,
+        registrations: dict[Registration, None],
         *,
         resync: float,
         report_blocking: bool,
@@ -70,6 +70,7 @@ class ListenerRegistry(Generic[T]):
             reporter: receives failures and measurements of handlers.
             task_group: owns the tasks of handlers. Handlers that are added before the group is
                 entered start with ``start_all``.
+            registrations: is filled with the handlers.
             resync: seconds between two resyncs of listeners without a period of their own.
             report_blocking: True to report calls of handlers that held the event loop.
             describe: returns what the informer does now, for errors.
@@ -84,9 +85,7 @@ class ListenerRegistry(Generic[T]):
         self._view: ObjectView[T] | None = indexer.view
         self.resync_timer = ResyncTimer(pump, resync)
         self._dispatcher = InlineDispatcher()
-        self.checkpointer: Checkpointer | None = None
-        """Keeps the positions of durable listeners, if the informer has a cache file."""
-        self._registrations: dict[Registration, None] = {}
+        self._registrations = registrations
 
     # -- handlers --------------------------------------------------------------------------------
 
@@ -121,9 +120,11 @@ class ListenerRegistry(Generic[T]):
     def start_all(self) -> None:
         """Start the tasks of the handlers that were added before the task group was entered."""
         # A handler that was removed before its start has no task whose end would remove it here.
-        self._registrations = dict.fromkeys(self.registrations)
-        for registration in self.registrations:
-            self._start(registration)
+        for registration in tuple(self._registrations):
+            if registration.closed:
+                del self._registrations[registration]
+            else:
+                self._start(registration)
         self._start_resyncs()
 
     def _start_resyncs(self) -> None:
@@ -207,22 +208,11 @@ class ListenerRegistry(Generic[T]):
 
     def _join(self, listener: Listener, options: ListenerOptions, *, replay: bool = True) -> None:
         self._check_can_join()
-        if options.durable is not None:
-            self._join_durable(listener, options, options.durable)
+        if options.position is not None:
+            options.position.join(listener)
         self._pump.join(listener, replay=replay)
         self.resync_timer.add(listener)
         self._start_resyncs()
-
-    def _join_durable(self, listener: Listener, options: ListenerOptions, name: str) -> None:
-        """Give a listener its position in the cache file; raise ``UsageError`` without a file."""
-        if self.checkpointer is None:
-            raise UsageError(
-                f"durable={name!r} needs a cache file: make the factory with "
-                'cache=CacheFile("pods.db")'
-            )
-        from aioinformer.cachefile.durable_position import DurablePosition
-
-        self.checkpointer.add_durable(listener, DurablePosition(name, options.durable_since))
 
     def start_limit(self, timeout: float | None = None) -> AbstractAsyncContextManager[None] | None:
         """Return a context for a wait, which raises ``UsageError`` if the informer isn't started in

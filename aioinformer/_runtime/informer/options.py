@@ -1,16 +1,10 @@
-"""The options of an informer: checked once, passed on as one frozen object.
-
-Callers write the options as keywords, which ``InformerOptions.merge`` reads; the typed dictionaries
-give them their types. Every option is documented on its field, here or in ``ReflectorOptions``.
-"""
+"""The options of what runs an informer: checked once, passed on as one frozen object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from aioinformer._core.arguments import check_names, check_seconds
-from aioinformer._core.codec.shape import Transform
+from aioinformer._core.arguments import check_seconds
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import check_hook
@@ -18,20 +12,13 @@ from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.reporting.safe_call import check_instrumentation
 from aioinformer.errors import FetchError
 
-if TYPE_CHECKING:  # for programs that use these features, and for types
-    from aioinformer._core.selectors.label_parser import LabelMapping
-    from aioinformer._core.selectors.parsed_selectors import FieldSelector, LabelSelector
+if TYPE_CHECKING:  # for types alone
     from aioinformer._runtime.reporting.problem import OnError
-    from aioinformer.cachefile.cache_file import CacheFile
-    from aioinformer.namespaces.state.scopes import Namespaces
 
 ReportBlocking: TypeAlias = bool | Literal["stack"]
 
-SHAPE_NAMES = ("indexers", "model", "convert")
-"""The keywords of ``informer()`` that depend on the type of objects."""
 
-
-class InformerKeywords(ReflectorKeywords, total=False):
+class PipelineKeywords(ReflectorKeywords, total=False):
     """The options as keywords; ``None`` and a missing keyword both mean the default."""
 
     resync: float
@@ -40,26 +27,9 @@ class InformerKeywords(ReflectorKeywords, total=False):
     on_error: OnError | None
     metrics: Metrics | None
     tracing: Tracing | None
-    cache: CacheFile | None
 
 
-class InformerScope(TypedDict, total=False):
-    """The objects that an informer reads, as keywords of ``informer()`` and ``use()``."""
-
-    namespace: str | None
-    namespaces: Namespaces | None
-    labels: LabelSelector | str | LabelMapping
-    fields: FieldSelector | str | Mapping[str, str]
-    managed_fields: bool
-    metadata_only: bool
-    transform: Transform | None
-
-
-class InformerRequest(InformerScope, InformerKeywords, total=False):
-    """The keywords of ``informer()`` and ``use()`` that don't depend on the type of objects."""
-
-
-class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
+class PipelineOptions(ReflectorOptions, frozen=True, kw_only=True):
     """The options of one informer, those of its reflector included."""
 
     resync: float = 0.0
@@ -81,9 +51,6 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     tracing: Tracing | None = None
     """Makes spans of requests and calls of handlers; see ``aioinformer.adapters.opentelemetry``."""
 
-    cache: CacheFile | None = None
-    """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
-
     def __post_init__(self) -> None:
         super().__post_init__()
         check_seconds("resync", self.resync, zero="never")
@@ -92,7 +59,6 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
                 f'report_blocking must be True, False or "stack", not {self.report_blocking!r}'
             )
         check_hook(self.on_error)
-        _check_cache(self.cache)
         _check_fail_fast(self.fail_fast)
         check_instrumentation("metrics", self.metrics, Metrics)
         check_instrumentation("tracing", self.tracing, Tracing)
@@ -117,32 +83,3 @@ def _check_fail_fast(errors: object) -> None:
             f"fail_fast must be a tuple of errors such as (Forbidden,), not {errors!r}; to end the "
             "informer with an error of a handler, pass fail_fast=True to add_handler()"
         )
-
-
-def _check_cache(cache: object) -> None:
-    if cache is None:
-        return
-    from aioinformer.cachefile.cache_file import CacheFile  # for its users alone
-
-    if not isinstance(cache, CacheFile):
-        raise TypeError(f"cache is a CacheFile: write cache=CacheFile({cache!r})")
-
-
-def check_factory_options(options: Iterable[str]) -> None:
-    """Raise ``TypeError`` unless all informers of a factory can have these options."""
-    for name in options:
-        if name in (*InformerScope.__annotations__, *SHAPE_NAMES):
-            raise TypeError(
-                f"a factory has no option {name!r}: pass {name}= to informer() or use()"
-            )
-    check_names(options, InformerOptions.__struct_fields__, "namespace", "shutdown_timeout")
-
-
-def chosen_options(request: InformerRequest) -> dict[str, Any]:
-    """Return the options in ``request``. Raises ``TypeError`` for an unknown keyword."""
-    scope = InformerScope.__annotations__
-    options = InformerOptions.__struct_fields__
-    check_names(request, (*scope, *options), *SHAPE_NAMES)
-    return {
-        name: value for name, value in request.items() if name not in scope and value is not None
-    }

@@ -11,9 +11,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
-from weakref import WeakMethod
 
 from aioinformer._core.cache.comparison import without_traceback
+from aioinformer._core.callables import weak_call
 from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.delivery.replay import EventBatch
 from aioinformer._core.objects.deltas import (
@@ -79,19 +79,28 @@ class Pump:
         indexer: ObjectCache,
         *,
         namespace: str | None = None,
+        observers: Sequence[ChangeObserver] = (),
+        on_rejected: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Make a pump; ``namespace`` is the only one that its informer reads, for the log."""
+        """Make a pump.
+
+        Args:
+            name: the informer's name.
+            queue: the changes to apply.
+            indexer: the cache.
+            namespace: the only one that the informer reads, for the log.
+            observers: receive all changes.
+            on_rejected: called with the error of a rejected object; once if a batch has many.
+        """
         self.synced = asyncio.Event()
         """Set when the initial list was applied, or when the pump has ended."""
         self.gate = BackpressureGate()
         """Opened by a listener whose mailbox has room again."""
         self.waiters = CacheWaiters(indexer, name)
-        self.on_rejected: Callable[[Exception], None] | None = None
-        """Called with the error of a rejected object; once if a batch has many."""
         self.rejection_observers: dict[Callable[[ObjectKey], None], None] = {}
         """Called with the key of each object whose newest version was rejected."""
-        self.observer: ChangeObserver | None = None
-        """Receives all changes: the checkpointer of a cache file."""
+        self._on_rejected = on_rejected
+        self._observers = observers
         self._rejections = Outage(log)
         self._has_rejections = False
         """True if the log says that objects are rejected."""
@@ -100,7 +109,7 @@ class Pump:
         self._queue = queue
         self._indexer = indexer
         self._joined: dict[Listener, None] = {}
-        self._on_closed = _weak_call(WeakMethod(self._leave))
+        self._on_closed = weak_call(self._leave)
         self._listeners: list[Listener] = []
         """The listeners of the last ``_refresh``, in order of joining."""
         self._blocking: list[Listener] = []
@@ -323,8 +332,8 @@ class Pump:
         for listener in self._listeners:  # no comprehension, which is a call more in Python 3.11
             if listener.put(events, at):
                 self._needs_merge.append(listener)
-        if self.observer is not None:
-            self.observer.record(events)
+        for observer in self._observers:
+            observer.record(events)
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
             self._batch_size = self._batch_size // 2 or 1
         elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
@@ -346,13 +355,14 @@ class Pump:
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
-        if self.observer is not None and kind.reason == "scope_removed" and kind.is_whole:
-            await self.observer.prepare_removal(scope or "")
+        if kind.reason == "scope_removed" and kind.is_whole:
+            for observer in self._observers:
+                await observer.prepare_removal(scope or "")
         initial = replacement.initial
         batches = replacement.commit().chunks
         self._cached_batches = None
-        if self.observer is not None:
-            self.observer.record_list(batches, kind)
+        for observer in self._observers:
+            observer.record_list(batches, kind)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
@@ -451,8 +461,8 @@ class Pump:
             others = len(rejected) - 1
             also = f"; rejected as well: {quantity(others, 'other object')}" if others else ""
             log.error("%s: %s%s; %s cached", self._name, error, also, kept, exc_info=error)
-            if self.on_rejected is not None:
-                self.on_rejected(error)
+            if self._on_rejected is not None:
+                self._on_rejected(error)
             without_traceback(error)  # its frames would keep removed objects alive
             break
 
@@ -469,14 +479,3 @@ class Pump:
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
-
-
-def _weak_call(method: WeakMethod[Callable[[Listener], None]]) -> Callable[[Listener], None]:
-    """Return a call of a method for listeners, which must not keep the pump that keeps them."""
-
-    def call(listener: Listener) -> None:
-        alive = method()
-        if alive is not None:
-            alive(listener)
-
-    return call

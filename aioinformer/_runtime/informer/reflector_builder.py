@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.reflector.delta_queue import EntryQueue, ScopeQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
     SupportsListOptions,
@@ -20,10 +19,6 @@ from aioinformer._runtime.reflector.options import ReflectorOptions
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import FetchError, UsageError
-from aioinformer.namespaces.scoped_source import ScopedSource
-
-if TYPE_CHECKING:  # for informers of several namespaces
-    from aioinformer.namespaces.state.scopes import Scope
 
 
 class ReflectorBuilder(Struct, frozen=True, kw_only=True):
@@ -69,9 +64,3 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
             fail_fast=() if optional else self.fail_fast,
             reporter=reporter or self.reporter,
         )
-
-    def make_scoped(
-        self, source: ScopedSource, name: str, scope: Scope, queue: ScopeQueue
-    ) -> Reflector:
-        opened, part = source.open(name, scope), self.reporter.make_part(name)
-        return self.make(opened, queue, reporter=part, optional=scope.optional)

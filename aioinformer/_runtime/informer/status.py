@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_body import decoded_bodies
 from aioinformer._core.objects.object_key import is_numeric
 from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.informer.feature import Feature
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.reflectors import Reflectors
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -22,7 +23,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
     from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._runtime.reporting.health import Health
-    from aioinformer.cachefile.checkpointer import Checkpointer
 
 REPORTS = (
     ".delivery.statistics",
@@ -44,12 +44,13 @@ class InformerStatus:
         indexer: ObjectCache,
         pump: Pump,
         reflectors: Reflectors,
-        checkpointer: Checkpointer | None,
+        registrations: Iterable[Registration],
+        features: Iterable[Feature] = (),
     ) -> None:
-        self.registrations: Callable[[], tuple[Registration, ...]] = tuple
         self.started = False
         """True once the informer runs. Its reflectors may wait for a file or for shards first."""
-        self._checkpointer = checkpointer
+        self._registrations = registrations
+        self._features = features
         self._reporter = reporter
         self._queue = queue
         self._indexer = indexer
@@ -68,7 +69,7 @@ class InformerStatus:
         from aioinformer._runtime.reporting.health import Health
 
         status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
-        blocking = [each for each in self.registrations() if each.blocking_calls]
+        blocking = [each for each in self._registrations if each.blocking_calls and not each.closed]
         health = Health(
             state=status.state,
             since=status.since,
@@ -85,15 +86,12 @@ class InformerStatus:
             rewinds=self._reporter.rewinds,
             ignored=status.ignored,
             watches_cut_after=status.watches_cut_after,
-            verified=status.verified,
-            differences=status.differences,
-            repaired=status.repaired,
             blocking_calls=sum(each.blocking_calls for each in blocking),
             blocking_handlers=tuple(each.name for each in blocking),
-            restored=None if self._checkpointer is None else self._checkpointer.restored,
-            cache_problem="" if self._checkpointer is None else self._checkpointer.problem,
         )
         health = self._reflectors.summarize(health)
+        for feature in self._features:
+            health = feature.summarize(health)
         return (
             replace(health, state="listing") if self.started and health.state == "new" else health
         )

@@ -23,11 +23,8 @@ class ReflectorStatus:
         self.fresh_at: float | None = None
         """The time at which the server last proved that the received state is up to date."""
         self.ignored = 0
-        self.differences = 0
-        self.repaired = 0
         self._cuts: tuple[float, ...] = ()
         """Seconds for which the last watches have lasted, if each of them was cut."""
-        self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
         self._since = 0.0
         self._retry_at: float | None = None
@@ -72,17 +69,6 @@ class ReflectorStatus:
         if len(cuts) < CUTS or max(cuts) - min(cuts) > max(1.0, 0.1 * max(cuts)):
             return None
         return min(cuts)
-
-    def record_comparison(self, differences: int, repaired: int = 0) -> None:
-        self.differences = differences - repaired
-        self.repaired += repaired
-        if not differences:
-            self._verified_at = self._clock()
-
-    @property
-    def verified(self) -> float | None:
-        """Seconds since the last comparison without differences."""
-        return None if self._verified_at is None else self._clock() - self._verified_at
 
     @property
     def since(self) -> float:

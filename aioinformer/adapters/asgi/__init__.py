@@ -29,14 +29,6 @@ the streams first. Where a server receives no signal, call ``EventFeed.close()``
 shutdown. A client whose socket is full keeps uvicorn waiting even then, unless uvicorn has a
 ``timeout_graceful_shutdown``.
 
-    probes              answers for the probes of Kubernetes
-    metrics_endpoint    answers for the scrapes of Prometheus
-    feed                all clients of a set of informers
-    client              one client
-    sse                 events as frames of an event stream, each object encoded once
-    shutdown            the end of the streams at the signal that ends the server
-    responses           the types and messages of ASGI that are used here
-
 Example::
 
     import json

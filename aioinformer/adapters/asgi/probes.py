@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from aioinformer._core.callables import check_not_async, check_signature
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reporting.readiness import FRESH, alive, ready
 from aioinformer.adapters.asgi.asgi_messages import (
     JSON_HEADERS,

@@ -1,7 +1,1 @@
-"""The content of a cache file: the identities that must match, and the changes to write.
-
-identity         the cluster and the scope that a stored state belongs to
-block_index      the blocks of changed objects, and the newest state of each
-change_record    the newest state of each object that has changed since the last write
-recorded_shards  the shards of a group whose objects a file may promise
-"""
+"""The content of a cache file: the identities that must match, and the changes to write."""

@@ -6,12 +6,6 @@ runs ``program`` once for each seed, which decides the faults, the order of call
 the same seed is the same history. If the program raises, the report has the few faults that are
 needed and the call that repeats the failure.
 
-    runner    ``simulate``: one history for each seed; shrinks and reports a failure
-    schedule  the faults of a history, as values, drawn from its seed
-    loop      ``SimulatedLoop`` and ``run``: an event loop in which time is a number and a seed
-              decides the order of callbacks; of use alone for programs that do no I/O
-    shrink    leaves out of a failing case what the failure doesn't need
-
 Example::
 
     from aioinformer.testing.simulation import (

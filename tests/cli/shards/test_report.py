@@ -6,8 +6,8 @@ import datetime as dt
 from typing import Any
 
 from aioinformer._cli.shards.report import read_group
-from aioinformer.sharding.state.rendezvous import shard_owners
-from tests.sharding.state.group_leases import group_lease, member_lease
+from aioinformer.shardgroup.state.rendezvous import shard_owners
+from tests.shardgroup.state.group_leases import group_lease, member_lease
 
 NOW = dt.datetime(2026, 1, 1, 12, 0, 10, tzinfo=dt.UTC)
 FRESH = "2026-01-01T12:00:09.000000Z"

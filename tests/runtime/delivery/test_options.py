@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
-from aioinformer.errors import UsageError
 
 
 def test_the_defaults_are_accepted() -> None:
     options = HandlerOptions()
 
     assert (options.concurrency, options.timeout, options.resync) == (1, None, None)
-    assert options.durable_since == "everything"
 
 
 @pytest.mark.parametrize(
@@ -22,9 +20,6 @@ def test_the_defaults_are_accepted() -> None:
     [
         ({"limit": "4"}, TypeError, "limit"),
         ({"resync": -1}, ValueError, "resync"),
-        ({"durable": ""}, TypeError, "durable must be a name, not ''"),
-        ({"durable": 3}, TypeError, "durable must be a name, not 3"),
-        ({"durable_since": "yesterday"}, ValueError, "'everything' or 'now', not 'yesterday'"),
     ],
 )
 def test_an_option_of_a_listener_that_makes_no_sense_is_rejected(
@@ -41,7 +36,6 @@ def test_an_option_of_a_listener_that_makes_no_sense_is_rejected(
         ({"concurrency": 1.5}, TypeError, "concurrency"),
         ({"concurrency": 0}, ValueError, "concurrency must be at least 1, not 0"),
         ({"timeout": 0}, ValueError, "timeout"),
-        ({"durable": "mail", "concurrency": 2}, UsageError, "concurrency=1.*not 2"),
     ],
 )
 def test_an_option_of_a_handler_that_makes_no_sense_is_rejected(
@@ -49,7 +43,3 @@ def test_an_option_of_a_handler_that_makes_no_sense_is_rejected(
 ) -> None:
     with pytest.raises(error, match=text):
         HandlerOptions(**options)
-
-
-def test_a_durable_handler_that_is_called_for_one_event_at_a_time_is_accepted() -> None:
-    assert HandlerOptions(durable="mail", concurrency=1, timeout=0.1).durable == "mail"

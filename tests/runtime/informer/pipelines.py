@@ -9,7 +9,8 @@ from typing import Any
 from aioinformer import Metrics
 from aioinformer._core.cache.store import Indexers
 from aioinformer._core.codec.shape import Shape
-from aioinformer._runtime.informer.options import InformerOptions
+from aioinformer._informers.features import make_features
+from aioinformer._informers.options import InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.testing import Cluster, ClusterSource, Faults
@@ -42,6 +43,7 @@ def make_pipeline(
         indexers=indexers,
         managed_fields=False,
         profile=None,
+        features=make_features(chosen),
     )
 
 

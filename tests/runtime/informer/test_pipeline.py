@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from aioinformer import Metrics, Scope, Shard
+from aioinformer import Metrics
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.instrumentation import Levels
-from aioinformer.errors import Forbidden, NotRunning, NotSynced, UsageError
+from aioinformer.errors import Forbidden, NotRunning, UsageError
 from aioinformer.testing import Faults
 from aioinformer.testing.simulation import run
 from tests.runtime.informer.pipelines import make_pipeline, running_pipeline
 from tests.runtime.informers import cluster_with_pods, running_in_background
 from tests.runtime.scripted_source import ErrorResponse, ScriptedListerWatcher
-from tests.runtime.virtual_waits import until
-from tests.sharding.memory_assignment import MemoryAssignment
 
 
 class Named(Struct):
@@ -50,15 +48,6 @@ def test_an_informer_keeps_the_servers_bodies_only_without_a_shape() -> None:
     assert make_pipeline(cluster, shape=Shape.of(convert=repr)).keeps_bodies
     assert not make_pipeline(cluster, shape=Shape.of(model=Named)).keeps_bodies
     assert repr(make_pipeline(cluster)) == "<InformerPipeline of pods>"
-
-
-def test_a_fixed_shard_belongs_to_no_group_and_a_group_has_no_shard_yet() -> None:
-    cluster = cluster_with_pods("a")
-
-    assert make_pipeline(cluster, shard=Shard(0, 2)).group_shards is None
-    shards = make_pipeline(cluster, shard=MemoryAssignment()).group_shards
-    assert shards is not None
-    assert repr(shards) == "<GroupShards of g: 0 held>"
 
 
 def test_a_pipeline_runs_once() -> None:
@@ -139,49 +128,6 @@ def test_an_error_that_no_request_raises_is_logged_with_its_traceback_and_keeps_
     (critical,) = [each for each in caplog.records if each.levelno == logging.CRITICAL]
     assert critical.getMessage() == "the informer of pods failed"
     assert critical.exc_info is not None
-
-
-def test_nothing_is_verified_before_the_initial_list_is_complete() -> None:
-    async def main() -> None:
-        pipeline = make_pipeline(cluster_with_pods("a"))
-        with pytest.raises(NotSynced, match="before the initial list is complete"):
-            await pipeline.compare(contents=True, repair=False)
-
-    run(main(), seed=1)
-
-
-def test_a_comparison_is_counted_in_the_health_and_repairs_only_if_it_is_to() -> None:
-    async def main() -> None:
-        cluster, faults = cluster_with_pods("a", "b"), Faults()
-        pipeline = make_pipeline(cluster, faults=faults)
-        async with running_pipeline(pipeline):
-            with faults.rewrite_events(lambda line: ()):
-                cluster.delete("pods", "a")
-                await asyncio.sleep(1)
-            cluster.create("pods", {"metadata": {"name": "c"}})
-            await until(lambda: len(pipeline.reader.snapshot()) == 3)
-            found = await pipeline.compare(contents=True, repair=False)
-            assert len(found.differences) == 1
-            health = pipeline.status.health()
-            assert (health.differences, health.repaired) == (1, 0)
-            await pipeline.compare(contents=True, repair=True)
-            await until(lambda: len(pipeline.reader.snapshot()) == 2)
-            health = pipeline.status.health()
-            assert (health.differences, health.repaired) == (0, 1)
-
-    run(main(), seed=1)
-
-
-def test_the_namespaces_of_an_informer_of_one_scope_can_not_be_changed() -> None:
-    async def main() -> None:
-        pipeline = make_pipeline(cluster_with_pods("a"))
-        async with running_pipeline(pipeline):
-            with pytest.raises(UsageError, match="was made without namespaces="):
-                pipeline.add_namespace("web", Scope())
-        with pytest.raises(NotRunning, match="the informer of pods has ended"):
-            pipeline.add_namespace("web", None)
-
-    run(main(), seed=1)
 
 
 def test_the_tasks_of_a_pipeline_are_named_after_its_informer() -> None:

@@ -14,30 +14,6 @@ def started(clock: LoopClock) -> ReflectorStatus:
     return status
 
 
-def test_a_comparison_without_differences_is_remembered_with_its_time() -> None:
-    clock = LoopClock()
-    status = started(clock)
-    before = status.verified
-
-    status.record_comparison(0)
-    clock.work(5)
-
-    assert (before, status.verified, status.differences) == (None, 5.0, 0)
-
-
-def test_a_comparison_that_repaired_everything_proves_nothing_about_the_cache_before() -> None:
-    clock = LoopClock()
-    status = started(clock)
-    status.record_comparison(0)
-    clock.work(5)
-
-    status.record_comparison(3, repaired=2)
-    status.record_comparison(2, repaired=2)
-
-    assert (status.differences, status.repaired) == (0, 4)
-    assert status.verified == 5.0
-
-
 def test_freshness_counts_from_the_last_proof() -> None:
     clock = LoopClock()
     status = started(clock)

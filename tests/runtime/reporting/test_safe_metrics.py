@@ -9,7 +9,7 @@ import pytest
 from aioinformer import Updated, WorkQueue
 from aioinformer._core.instrumentation import Metrics, ReadLevels, ReadQueue
 from aioinformer._core.listwatch.reflector_requests import Verb
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.reporting.safe_metrics import SafeMetrics, wrap_metrics
 from aioinformer.testing import ClusterSource

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from aioinformer.leaderelection.state.election import Election
-from aioinformer.sharding.state.group_view import GroupView
-from aioinformer.sharding.state.member import GroupMember, ShardMove
-from aioinformer.sharding.state.planner import AssignmentPlanner
+from aioinformer.shardgroup.state.group_view import GroupView
+from aioinformer.shardgroup.state.member import GroupMember, ShardMove
+from aioinformer.shardgroup.state.planner import AssignmentPlanner
 from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
 
 

@@ -21,9 +21,9 @@ from aioinformer.leaderelection.state.election import (
     SleepUntil,
     UpdateLease,
 )
-from aioinformer.sharding.state.member import GroupMember
-from aioinformer.sharding.state.planner import StaleLease
-from aioinformer.sharding.state.records import GroupLayout
+from aioinformer.shardgroup.state.member import GroupMember
+from aioinformer.shardgroup.state.planner import StaleLease
+from aioinformer.shardgroup.state.records import GroupLayout
 from tests.simulation.leases.lease_store import (
     Answer,
     LeaseRequest,

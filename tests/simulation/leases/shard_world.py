@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from random import Random
 
-from aioinformer.sharding.state.rendezvous import shard_owners
+from aioinformer.shardgroup.state.rendezvous import shard_owners
 from tests.simulation.leases.lease_store import LeaseStore
 from tests.simulation.leases.replica import Replica
 from tests.simulation.leases.shard_options import ShardWorldOptions

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from aioinformer._core.instrumentation import Metrics
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import AlreadyExists, FetchError, NotFound, ObjectDecodeError
@@ -25,10 +25,10 @@ from aioinformer.leaderelection.campaign import Campaign
 from aioinformer.leaderelection.reports import LeaseReporter
 from aioinformer.leaderelection.state.lease import LeaseRecord, group_of_lease
 from aioinformer.leaderelection.suspend_clock import SuspendAwareClock
-from aioinformer.sharding.state.member import GroupMember, MoveKind, ShardMove
-from aioinformer.sharding.state.planner import AssignmentWrite, StaleLease
+from aioinformer.shardgroup.state.member import GroupMember, MoveKind, ShardMove
+from aioinformer.shardgroup.state.planner import AssignmentWrite, StaleLease
+from aioinformer.shardgroup.subscriptions import GroupSubscriptions
 from aioinformer.sharding.state.shard_sets import format_shards
-from aioinformer.sharding.subscriptions import GroupSubscriptions
 
 log = logging.getLogger("aioinformer.shards")
 lease_log = logging.getLogger("aioinformer.election")

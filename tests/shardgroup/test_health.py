@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import ConnectionFailed
-from aioinformer.sharding.health import GroupHealth
+from aioinformer.shardgroup.health import GroupHealth
 
 
 def health(**fields: Any) -> GroupHealth:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from aioinformer import Resource
-from aioinformer._runtime.informer.informer_key import InformerKey
+from aioinformer._informers.informer_key import InformerKey
 from aioinformer.errors import InvalidSelector, UnknownResource, UsageError
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")

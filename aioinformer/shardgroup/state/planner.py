@@ -15,8 +15,8 @@ from typing import Any
 
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer.leaderelection.state.lease import resource_version
-from aioinformer.sharding.state.group_view import GroupView
-from aioinformer.sharding.state.records import (
+from aioinformer.shardgroup.state.group_view import GroupView
+from aioinformer.shardgroup.state.records import (
     GroupAssignment,
     GroupLayout,
     lease_identity,

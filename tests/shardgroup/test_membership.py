@@ -19,12 +19,12 @@ from aioinformer.leaderelection.guarded_writer import GuardedWriter
 from aioinformer.leaderelection.state.election import ElectionTimes
 from aioinformer.leaderelection.state.lease import GROUP_LABEL
 from aioinformer.leaderelection.suspend_clock import SuspendAwareClock
-from aioinformer.sharding.membership import GroupMembership
-from aioinformer.sharding.state.member import GroupMember
+from aioinformer.shardgroup.membership import GroupMembership
+from aioinformer.shardgroup.state.member import GroupMember
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.leaderelection.electors import LEASES, run_simulated
-from tests.sharding.shard_groups import loop_time, until
-from tests.sharding.state.group_leases import KEY, LAYOUT, member_lease
+from tests.shardgroup.shard_groups import loop_time, until
+from tests.shardgroup.state.group_leases import KEY, LAYOUT, member_lease
 
 ALL = frozenset(range(8))
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.sharding.state.rendezvous import shard_owners
+from aioinformer.shardgroup.state.rendezvous import shard_owners
 
 NAMES = st.sets(st.text("abcdef-0123456789", min_size=1, max_size=12), min_size=1, max_size=12)
 

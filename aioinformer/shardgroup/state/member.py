@@ -30,10 +30,10 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer.leaderelection.state.election import Election, ElectionTimes
 from aioinformer.leaderelection.state.lease import LeaseRecord
-from aioinformer.sharding.state.group_view import GroupView
-from aioinformer.sharding.state.planner import AssignmentPlanner, AssignmentWrite, StaleLease
-from aioinformer.sharding.state.records import GroupLayout, MemberRecord
-from aioinformer.sharding.state.rendezvous import shard_owners
+from aioinformer.shardgroup.state.group_view import GroupView
+from aioinformer.shardgroup.state.planner import AssignmentPlanner, AssignmentWrite, StaleLease
+from aioinformer.shardgroup.state.records import GroupLayout, MemberRecord
+from aioinformer.shardgroup.state.rendezvous import shard_owners
 
 NEVER = float("inf")
 

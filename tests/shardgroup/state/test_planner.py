@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from aioinformer.leaderelection.state.lease import GROUP_LABEL
-from aioinformer.sharding.state.group_view import GroupView
-from aioinformer.sharding.state.planner import AssignmentPlanner
-from aioinformer.sharding.state.records import GroupAssignment, GroupLayout, MemberRecord
-from tests.sharding.state.group_leases import KEY, LAYOUT, group_lease, member_lease
+from aioinformer.shardgroup.state.group_view import GroupView
+from aioinformer.shardgroup.state.planner import AssignmentPlanner
+from aioinformer.shardgroup.state.records import GroupAssignment, GroupLayout, MemberRecord
+from tests.shardgroup.state.group_leases import KEY, LAYOUT, group_lease, member_lease
 
 
 def make(*others: str, identity: str = "a") -> tuple[AssignmentPlanner, GroupView]:

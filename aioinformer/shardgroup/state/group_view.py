@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioinformer._core.quantities import quantity
-from aioinformer.sharding.state.records import (
+from aioinformer.shardgroup.state.records import (
     GroupAssignment,
     GroupLayout,
     MemberRecord,

@@ -27,12 +27,12 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.leaderelection.guarded_writer import GuardedWriter
-from aioinformer.sharding.membership import GroupMembership
+from aioinformer.shardgroup.membership import GroupMembership
 from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from aioinformer.testing.faults.faults import RequestVerb
 from tests.leaderelection.electors import LEASES, pause_process, run_simulated
-from tests.sharding.shard_groups import (
+from tests.shardgroup.shard_groups import (
     GroupSetup,
     Worker,
     joined,

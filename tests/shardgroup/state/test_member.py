@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from aioinformer import ObjectKey
 from aioinformer.leaderelection.state.election import ElectionTimes
-from aioinformer.sharding.state.member import GroupMember, ShardMove
-from aioinformer.sharding.state.records import GroupAssignment, GroupLayout, MemberRecord
-from aioinformer.sharding.state.rendezvous import shard_owners
-from tests.sharding.state.group_leases import LAYOUT, StoredMember, group_lease, member_lease
+from aioinformer.shardgroup.state.member import GroupMember, ShardMove
+from aioinformer.shardgroup.state.records import GroupAssignment, GroupLayout, MemberRecord
+from aioinformer.shardgroup.state.rendezvous import shard_owners
+from tests.shardgroup.state.group_leases import LAYOUT, StoredMember, group_lease, member_lease
 
 ALL = frozenset(range(8))
 

@@ -23,7 +23,7 @@ class GroupHealth:
 
     Example::
 
-        from aioinformer.sharding import GroupHealth
+        from aioinformer.shardgroup import GroupHealth
 
         def ready(health: GroupHealth) -> bool:
             return health.state == "member" and health.held == health.assigned

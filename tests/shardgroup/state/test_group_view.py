@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aioinformer.sharding.state.group_view import GroupView
-from aioinformer.sharding.state.records import GroupLayout
-from tests.sharding.state.group_leases import LAYOUT, group_lease, member_lease
+from aioinformer.shardgroup.state.group_view import GroupView
+from aioinformer.shardgroup.state.records import GroupLayout
+from tests.shardgroup.state.group_leases import LAYOUT, group_lease, member_lease
 
 
 def make_view() -> GroupView:

@@ -23,14 +23,16 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import EventView, ObjectView
+from aioinformer._informers.features import make_features
+from aioinformer._informers.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.cache_reader import ObjectTest, start_scan
-from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
-from aioinformer._runtime.informer.pipeline import DepartureGuard, InformerPipeline
+from aioinformer._runtime.informer.feature import DepartureGuard, Selection
+from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer.namespaces.scoped_source import ScopedSource
+from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
@@ -38,14 +40,19 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.selectors.event_filter import Filter
     from aioinformer._core.selectors.object_conditions import PresentCondition
     from aioinformer._core.selectors.predicates import ObjectPredicate
+    from aioinformer._runtime.delivery.listener import ListenerPosition
     from aioinformer._runtime.delivery.streams import EventStream
+    from aioinformer._runtime.informer.feature import Feature
     from aioinformer._runtime.reporting.health import Health
     from aioinformer._runtime.writing.resource_writer import WriterSource
     from aioinformer.cachefile.durable_position import DurableSince
+    from aioinformer.namespaces.feature import NamespacesFeature
     from aioinformer.namespaces.state.scopes import Scope
+    from aioinformer.sharding.group_shards import GroupShards
     from aioinformer.verification.state.verification import Verification
 
 T = TypeVar("T", default=KubeObject)
+F = TypeVar("F")
 R = TypeVar("R", bound=Awaitable[None] | None)
 
 
@@ -65,7 +72,7 @@ class SharedInformer(Generic[T]):
 
     def __init__(
         self,
-        source: ListerWatcher | ScopedSource,
+        source: ListerWatcher,
         *,
         name: str = "",
         namespace: str | None = None,
@@ -76,12 +83,13 @@ class SharedInformer(Generic[T]):
         label: str = "",
         client: WriterSource | None = None,
         options: InformerOptions | None = None,
+        namespaces: Feature | None = None,
         **keywords: Unpack[InformerKeywords],
     ) -> None:
         """Make an informer. A factory makes and runs informers; alone, await ``run``.
 
         Args:
-            source: lists and watches the resource, in one scope or in several namespaces.
+            source: lists and watches the resource in one scope.
             name: for logs and errors; the resource's name by default.
             namespace: the only namespace that ``source`` serves; ``None`` if there may be several.
             shape: how objects are stored and converted, for example ``Shape.of(model=Pod)``;
@@ -92,6 +100,7 @@ class SharedInformer(Generic[T]):
             label: the informer's name in metrics; ``name`` by default.
             client: makes writers for the controllers of this informer.
             options: the other options; ``keywords`` take the place of single ones.
+            namespaces: reads several namespaces, each with a source of its own.
 
         Raises:
             TypeError: a keyword is no option, or ``on_error`` is no plain function.
@@ -112,8 +121,8 @@ class SharedInformer(Generic[T]):
             indexers=indexers,
             managed_fields=managed_fields,
             profile=profile,
+            features=(*filter(None, (namespaces,)), *make_features(options)),
         )
-        self.group_shards = self._pipeline.group_shards  # None without ``shard=group``
         self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
         self.report_blocking = options.report_blocking  # for controllers of this informer
         self._listeners, self.reader = self._pipeline.listeners, self._pipeline.reader
@@ -186,8 +195,7 @@ class SharedInformer(Generic[T]):
             run_in_thread=run_in_thread,
             drain=drain,
             fail_fast=fail_fast,
-            durable=durable,
-            durable_since=durable_since,
+            position=self._position(durable, durable_since),
         )
         return self._listeners.add_handler(handler, options)
 
@@ -230,10 +238,25 @@ class SharedInformer(Generic[T]):
             overflow=overflow,
             resync=resync,
             filter=filter,
-            durable=durable,
-            durable_since=durable_since,
+            position=self._position(durable, durable_since),
         )
         return self._listeners.make_stream(self, options)
+
+    def _position(self, durable: str | None, since: DurableSince) -> ListenerPosition | None:
+        if durable is None and since == "everything":
+            return None
+        from aioinformer.cachefile.durable_position import check_durable
+        from aioinformer.cachefile.feature import CacheFileFeature
+
+        check_durable(durable, since)
+        if durable is None:
+            return None
+        if (feature := self._pipeline.find(CacheFileFeature)) is None:
+            raise UsageError(
+                f"durable={durable!r} needs a cache file: make the factory with "
+                'cache=CacheFile("pods.db")'
+            )
+        return feature.position(durable, since)
 
     @asynccontextmanager
     async def snapshot_and_events(
@@ -294,6 +317,20 @@ class SharedInformer(Generic[T]):
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
 
+    def find_feature(self, kind: type[F]) -> F | None:
+        """Return the feature of a class or runtime protocol; ``None`` if there is none."""
+        return self._pipeline.find(kind)
+
+    @property
+    def group_shards(self) -> GroupShards | None:
+        """The shards that are read of a group; ``None`` without ``shard=group``."""
+        if not self._pipeline.features:
+            return None
+        from aioinformer.sharding.feature import GroupFeature
+
+        feature = self._pipeline.find(GroupFeature)
+        return None if feature is None else feature.shards
+
     def make_event_view(self) -> EventView[T] | None:
         """Return what shows one listener's events as programs see them; ``None`` if as stored."""
         return None if self._view is None else EventView(self._view)
@@ -331,7 +368,7 @@ class SharedInformer(Generic[T]):
         self._pipeline.add_guard(guard)
 
     @property
-    def selection(self) -> tuple[frozenset[str] | None, frozenset[tuple[str, str]], object]:
+    def selection(self) -> Selection:
         """The namespaces, the selectors and the shard of the objects; ``None`` for all."""
         return self._pipeline.selection
 
@@ -459,12 +496,34 @@ class SharedInformer(Generic[T]):
             CacheWaitTimeout: not within that time.
             FetchError: the request failed; ``Expired`` if the server had discarded every version.
         """
-        return await self._pipeline.verify(contents=contents, repair=repair, timeout=timeout)
+        from aioinformer.verification.feature import verify_informer  # for its users alone
+
+        return await verify_informer(
+            self._pipeline, contents=contents, repair=repair, timeout=timeout
+        )
 
     @property
     def namespaces(self) -> tuple[str, ...] | None:
         """The namespaces that an informer with ``namespaces=`` reads; ``None`` for any other."""
-        return None if (scopes := self._pipeline.scopes) is None else scopes.namespaces
+        feature = self._find_namespaces()
+        return None if feature is None else feature.scopes.namespaces
+
+    def _find_namespaces(self) -> NamespacesFeature | None:
+        if not self._pipeline.features:
+            return None
+        from aioinformer.namespaces.feature import NamespacesFeature
+
+        return self._pipeline.find(NamespacesFeature)
+
+    def _changeable_namespaces(self) -> NamespacesFeature:
+        self._pipeline.check_running()
+        feature = self._find_namespaces()
+        if feature is None:
+            raise UsageError(
+                f"the informer of {self.name} was made without namespaces=, and can't change what "
+                "it reads; request one with namespaces=[...]"
+            )
+        return feature
 
     def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
         """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.
@@ -484,7 +543,7 @@ class SharedInformer(Generic[T]):
                 on objects that stay until they are deleted.
             ValueError: ``namespace`` can't be the name of one.
         """
-        self._pipeline.add_namespace(namespace, scope)
+        self._changeable_namespaces().add(namespace, scope)
 
     def remove_namespace(self, namespace: str) -> None:
         """Stop reading a namespace. Its objects become ``Deleted(reason="scope_removed")``.
@@ -493,7 +552,7 @@ class SharedInformer(Generic[T]):
             NotRunning: the informer has ended.
             UsageError: the namespace isn't read; or as for ``add_namespace``.
         """
-        self._pipeline.changeable_scopes().remove(namespace)
+        self._changeable_namespaces().remove(namespace)
 
     @property
     def health(self) -> Health:

@@ -6,14 +6,14 @@ import pytest
 
 from aioinformer import ObjectKey
 from aioinformer.leaderelection.state.lease import GROUP_LABEL, LeaseRecord
-from aioinformer.sharding.state.records import (
+from aioinformer.shardgroup.state.records import (
     GroupAssignment,
     GroupLayout,
     MemberRecord,
     lease_identity,
     release_lease,
 )
-from tests.sharding.state.group_leases import KEY, group_lease, member_lease
+from tests.shardgroup.state.group_leases import KEY, group_lease, member_lease
 
 
 def test_a_member_is_read_as_it_was_written() -> None:

@@ -29,7 +29,7 @@ from aioinformer import (
 )
 from aioinformer import field as field_of
 from aioinformer._core.instrumentation import ReadLevels
-from aioinformer._runtime.informer.options import InformerRequest
+from aioinformer._informers.options import InformerRequest
 from aioinformer.errors import (
     Forbidden,
     InvalidSelector,

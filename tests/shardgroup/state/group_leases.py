@@ -13,8 +13,8 @@ from aioinformer.leaderelection.state.election import (
     UpdateLease,
 )
 from aioinformer.leaderelection.state.lease import LeaseRecord, build_lease
-from aioinformer.sharding.state.member import GroupMember
-from aioinformer.sharding.state.records import GroupAssignment, GroupLayout, MemberRecord
+from aioinformer.shardgroup.state.member import GroupMember
+from aioinformer.shardgroup.state.records import GroupAssignment, GroupLayout, MemberRecord
 
 KEY = ObjectKey("web", "shop")
 LAYOUT = GroupLayout(8)

@@ -17,24 +17,24 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.delivery.registration import drain_handlers
-from aioinformer._runtime.informer.informer import SharedInformer, add_indexers
-from aioinformer._runtime.informer.informer_key import InformerKey
-from aioinformer._runtime.informer.options import (
+from aioinformer._informers.informer import SharedInformer, add_indexers
+from aioinformer._informers.informer_key import InformerKey
+from aioinformer._informers.options import (
     InformerKeywords,
     InformerOptions,
     InformerRequest,
     check_factory_options,
     chosen_options,
 )
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source, check_source
+from aioinformer._runtime.delivery.registration import drain_handlers
+from aioinformer._runtime.reflector.lister_watcher import Source, check_source
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
-from aioinformer.namespaces.scoped_source import ScopedSource
 from aioinformer.sharding.shard_source import is_whole
 
-if TYPE_CHECKING:  # programs that only read need no requests of writes
+if TYPE_CHECKING:  # for types alone
+    from aioinformer._runtime.informer.feature import Feature
     from aioinformer._runtime.writing.resource_writer import WriterSource
 
 log = logging.getLogger("aioinformer.factory")
@@ -339,7 +339,9 @@ class SharedInformerFactory:
         followed: InformerEntry | None,
     ) -> SharedInformer[Any]:
         return SharedInformer(
-            self._make_source(key, followed),
+            self._source.lister_watcher(
+                key.resource, namespace=key.namespace, labels=key.labels, fields=key.fields
+            ),
             name=str(key),
             label=key.label,
             namespace=key.namespace,
@@ -349,17 +351,19 @@ class SharedInformerFactory:
             managed_fields=key.managed_fields,
             client=_writer_source(self._source),
             options=options,
+            namespaces=self._read_namespaces(key, followed),
         )
 
-    def _make_source(
-        self, key: InformerKey, followed: InformerEntry | None
-    ) -> ListerWatcher | ScopedSource:
+    def _read_namespaces(self, key: InformerKey, followed: InformerEntry | None) -> Feature | None:
         if key.namespaces is None:
-            return self._source.lister_watcher(
-                key.resource, namespace=key.namespace, labels=key.labels, fields=key.fields
-            )
+            return None
+        from aioinformer.namespaces.feature import NamespacesFeature  # for its users alone
+        from aioinformer.namespaces.scoped_source import ScopedSource
+
         informer = None if followed is None else followed.informer
-        return ScopedSource.of(self._source, key.resource, key.namespaces, informer)
+        return NamespacesFeature(
+            ScopedSource.of(self._source, key.resource, key.namespaces, informer)
+        )
 
     def _follow_namespaces(self, key: InformerKey) -> InformerEntry | None:
         """Return the informer of namespaces that an informer needs to follow them."""

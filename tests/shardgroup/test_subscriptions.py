@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer.sharding.subscriptions import GroupSubscriptions
+from aioinformer.shardgroup.subscriptions import GroupSubscriptions
 
 
 class Member:

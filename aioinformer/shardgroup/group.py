@@ -20,7 +20,7 @@ from aioinformer._core.arguments import check_seconds, suggest_keywords
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer._runtime.informer.factory import SharedInformerFactory
+from aioinformer._informers.factory import SharedInformerFactory
 from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -30,13 +30,13 @@ from aioinformer.leaderelection.state.election import ElectionTimes
 from aioinformer.leaderelection.state.lease import GROUP_LABEL
 from aioinformer.leaderelection.suspend_clock import LoopTime, SuspendAwareClock
 from aioinformer.leaderelection.uses import LeaseUse
-from aioinformer.sharding.health import GroupHealth, GroupState
-from aioinformer.sharding.membership import GroupMembership
-from aioinformer.sharding.state.member import GroupMember
+from aioinformer.shardgroup.health import GroupHealth, GroupState
+from aioinformer.shardgroup.membership import GroupMembership
+from aioinformer.shardgroup.state.member import GroupMember
+from aioinformer.shardgroup.state.records import GroupLayout
+from aioinformer.shardgroup.subscriptions import GroupSubscription
 from aioinformer.sharding.state.ranges import ShardKey
-from aioinformer.sharding.state.records import GroupLayout
 from aioinformer.sharding.state.shard import MAX_SHARDS
-from aioinformer.sharding.subscriptions import GroupSubscription
 
 if TYPE_CHECKING:  # for programs with a cache file alone
     from aioinformer.cachefile.cache_file import CacheFile

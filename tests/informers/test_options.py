@@ -14,7 +14,7 @@ from aioinformer import (
     SharedInformerFactory,
     field,
 )
-from aioinformer._runtime.informer.options import (
+from aioinformer._informers.options import (
     InformerKeywords,
     InformerOptions,
     InformerRequest,
