@@ -70,7 +70,7 @@ class ShardReader:
         self._group = group
         self._scope = scope
         self._open_shards = open_shards
-        self._stored: StoredShards | None = None
+        self._stored = StoredShards(shards)
         self._reads = ShardReads()
         self._main: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -83,9 +83,8 @@ class ShardReader:
         self._reflector.reporter.start(asyncio.get_running_loop().time)
         try:
             if self._open_shards is not None:
-                stored, source = StoredShards(self._shards), self._reflector.unsharded_source
-                await stored.open(self._open_shards, source, self._scope)
-                self._stored = stored
+                source = self._reflector.unsharded_source
+                await self._stored.open(self._open_shards, source, self._scope)
             shards = self._shards
             self._make(self._observe().open(shards.held, assigned_once=shards.assigned_once))
             await asyncio.get_running_loop().create_future()
@@ -137,11 +136,10 @@ class ShardReader:
 
     def _observe(self) -> ShardReads:
         """Return the state of the requests, which knows the facts of this moment then."""
-        stored = self._stored
         self._reads.observe(
             reads_state=self._reflector.reads_state,
             has_unread=self._filter.gained is not None,
-            restorable=frozenset() if stored is None else stored.find(self._shards.held),
+            restorable=self._stored.find(self._shards.held),
         )
         return self._reads
 
@@ -179,8 +177,7 @@ class ShardReader:
 
     def _start_main(self, *, resume_from: str = "", read_again: bool = False) -> None:
         """Let the reflector read the watched shards, by a watch or beginning with their state."""
-        if self._stored is not None:
-            self._stored.discard(self._reads.watched)
+        self._stored.discard(self._reads.watched)
         request = self._run_main(resume_from, read_again=read_again)
         self._main = self._group.start(request, name=f"reflector of {self._name}")
 
@@ -203,7 +200,7 @@ class ShardReader:
         queue = GainedState(self._publish_gained)
         gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reporter)
         self._gained_reflector = gained
-        stored = self._stored.state if self._stored and kind is GainedRead.RESTORE else None
+        stored = self._stored.state if kind is GainedRead.RESTORE else None
         name = f"reflector of gained shards of {self._name}"
         self._gain = self._group.start(_run_gain(gained, queue, stored), name=name)
 

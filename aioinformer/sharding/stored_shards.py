@@ -64,14 +64,16 @@ class OpenShards(Protocol):
 
 
 class StoredShards:
+    """The shards of one scope that an earlier run has stored, and those that this run stores."""
+
     def __init__(self, shards: GroupShards) -> None:
         self._shards = shards
-        self._count = count = shards.assignment.count
-        self._starts = tuple(shard_start(index, count) for index in range(count))
+        self._every = frozenset(range(shards.assignment.count))
         self.held: frozenset[int] = frozenset()
         """The shards that the cache holds. Changes in the step that changes the cache."""
         self._ahead: list[tuple[frozenset[int], str]] = []
         self.state: StoredState | None = None
+        """The state of an earlier run; ``None`` if there is none, or before ``open``."""
         self._restorable: frozenset[int] = frozenset()
         self._until = 0.0
 
@@ -79,7 +81,7 @@ class StoredShards:
         """Open the file, and read which shards it has of an earlier run."""
         self.state = state = await open_shards(source, scope, self)
         if state is not None:
-            self._restorable = parse_shards(state.parts, self._count)
+            self._restorable = parse_shards(state.parts, len(self._every))
             self._until = asyncio.get_running_loop().time() + RESTORABLE_SECONDS
 
     # -- shards of an earlier run ----------------------------------------------------------------
@@ -114,7 +116,8 @@ class StoredShards:
     def _shards_of(self, admit: HashRanges | Admit | None) -> frozenset[int]:
         if not isinstance(admit, HashRanges):
             return frozenset()
-        return frozenset(index for index, start in enumerate(self._starts) if admit.has_hash(start))
+        count = len(self._every)
+        return frozenset(each for each in self._every if admit.has_hash(shard_start(each, count)))
 
     def seal(self, version: str) -> Sealed:
         """Return the shards of this moment, at which the cache has applied ``version``."""
@@ -131,8 +134,7 @@ class StoredShards:
         """
         held, complete = sealed
         if written is None:
-            every = frozenset(range(self._count))
-            outdated = every - (self.find(every) - held)
+            outdated = self._every - (self.find(self._every) - held)
         else:
             outdated = held - written[0]
         admit = self._shards.ranges_of(outdated).has if outdated else None
