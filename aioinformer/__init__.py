@@ -100,9 +100,9 @@ _PAGES = {
     "eventrecorder": "EventStatistics",
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
-        "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue IndexFunction Indexer"
-        " InformerOptions ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync"
-        " ScopeHealth Shape Source Transform WatchRequest"
+        "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue Feature IndexFunction Indexer"
+        " InformerOptions InformerParts ListRequest ListerWatcher Reflector ReflectorOptions"
+        " Replaced Resync ScopeHealth Shape Source Transform WatchRequest"
     ),
     "metrics": "Levels Metrics",
     "operator": "ControllerBuilder OperatorHealth",

@@ -52,7 +52,7 @@ Example::
 Example::
 
     from aioinformer.lowlevel import (
-        CacheMemory, InformerOptions, ScopeHealth, Shape, Transform,
+        CacheMemory, Feature, InformerOptions, InformerParts, ScopeHealth, Shape, Transform,
     )
 
     def without_status(obj: dict) -> dict:
@@ -70,6 +70,12 @@ Example::
     memory: CacheMemory = pods.memory()
     assert memory.json_bytes == sum(len(pod.raw) for pod in pods.lister)
 
+    class Labelled(Feature):
+        def attach(self, parts: InformerParts) -> None:
+            print(f"a feature of the informer of {parts.name}")
+
+    informers.informer("secrets", features=(Labelled,))
+
     two = informers.informer("configmaps", namespaces=["web", "test"])
     await two.wait_synced(timeout=30)
     scopes: tuple[ScopeHealth, ...] = two.health.scopes
@@ -85,6 +91,7 @@ from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchReq
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer._informers.options import InformerOptions
+from aioinformer._runtime.informer.feature import Feature, InformerParts
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
 from aioinformer._runtime.reflector.options import ReflectorOptions
@@ -98,9 +105,11 @@ __all__ = [
     "Delta",
     "DeltaFIFO",
     "DeltaQueue",
+    "Feature",
     "IndexFunction",
     "Indexer",
     "InformerOptions",
+    "InformerParts",
     "ListRequest",
     "ListerWatcher",
     "Reflector",

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._informers.informer import SharedInformer
-from aioinformer._runtime.writing.resource_writer import ResourceWriter, origin_of
+from aioinformer._runtime.writing.resource_writer import CheckedWriter, ResourceWriter, origin_of
 from aioinformer.controllers.health import WarningEvents
 from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.reconcile_context import ReconcileContext, writes_of
@@ -44,7 +44,6 @@ from aioinformer.errors import (
     PermanentError,
     UsageError,
 )
-from aioinformer.leaderelection.guarded_writer import GuardedWriter
 from aioinformer.sharding.shard_gate import ShardGate
 
 log = logging.getLogger("aioinformer.controller")
@@ -192,7 +191,7 @@ class FinalizedReconcile:
         """
         writer = self._writer
         if self._gate is not None:
-            writer = GuardedWriter(writer, partial(self._gate.check, obj.key))
+            writer = CheckedWriter(writer, partial(self._gate.check, obj.key))
         for attempt in range(1, ATTEMPTS + 1):
             patch = make_patch(obj, self._finalizer)
             if patch is None:

@@ -27,12 +27,11 @@ from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._core.writing.write_requests import OWNER_FINALIZERS
 from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reporting.key_logger import KeyLogger
-from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.resource_writer import CheckedWriter, ResourceWriter
 from aioinformer._runtime.writing.set_condition import set_condition
 from aioinformer.controllers.options import ControllerOptions
-from aioinformer.controllers.own_object_writer import OwnObjectWriter, other_object
 from aioinformer.controllers.own_writes import OwnWrites
-from aioinformer.controllers.recorded_writer import RecordedWriter
+from aioinformer.controllers.reconcile_writer import ReconcileWriter, other_object
 from aioinformer.controllers.state.applied_children import hash_body
 from aioinformer.controllers.state.owner_references import is_controlled_by, set_owner
 from aioinformer.errors import (
@@ -44,7 +43,6 @@ from aioinformer.errors import (
     server_error,
 )
 from aioinformer.eventrecorder.state.event_objects import EventType
-from aioinformer.leaderelection.guarded_writer import GuardedWriter
 from aioinformer.sharding.shard_gate import ShardGate
 
 OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
@@ -123,6 +121,10 @@ class RunWrites:
             self._newest = obj
             self._unbroken = False  # the writes that keep it True restore it
 
+    def own_state(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        """Return ``state`` if ``key`` is that of the own object; otherwise ``None``."""
+        return self.state if key == self._key and self._is_own(resource) else None
+
     def _is_own(self, resource: Resource) -> bool:
         own = self._target.informer.resource
         return (resource.group, resource.plural) == (own.group, own.plural)
@@ -182,10 +184,8 @@ class RunWrites:
         found = resolve_built_in(resource)
         writer = self._target.writer(found, namespace)
         if self._target.gate is not None:
-            writer = GuardedWriter(writer, partial(self._target.gate.check, self._key))
-        if self._is_own(found):
-            writer = OwnObjectWriter(writer, self, namespace or "")
-        return RecordedWriter(writer, self, namespace or "")
+            writer = CheckedWriter(writer, partial(self._target.gate.check, self._key))
+        return ReconcileWriter(writer, self, namespace or "")
 
     async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:
         """Change the status of the own object; send nothing if nothing changes."""

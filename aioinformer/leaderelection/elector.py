@@ -21,12 +21,16 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
-from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
+from aioinformer._runtime.writing.resource_writer import (
+    CheckedClient,
+    CheckedWriter,
+    ResourceWriter,
+    WriterSource,
+)
 from aioinformer.errors import LeadershipLost, UsageError
 from aioinformer.errors.texts import one_line
 from aioinformer.leaderelection.campaign import Campaign
 from aioinformer.leaderelection.cancellation import GuardedAwaitable
-from aioinformer.leaderelection.guarded_writer import GuardedClient, GuardedWriter
 from aioinformer.leaderelection.health import ElectionHealth, ElectionStatus
 from aioinformer.leaderelection.reports import LeaseReporter
 from aioinformer.leaderelection.state.election import Election, ElectionTimes
@@ -179,17 +183,19 @@ class LeaderElector:
             reason = self._election.lost_reason or "this candidate doesn't lead"
             raise LeadershipLost(f"leadership of {self.key}: {reason}") from self._campaign.error
 
-    def guarded(self, writer: ResourceWriter) -> GuardedWriter:
-        """Return a writer that calls ``check`` before each request. A request that was sent in time
-        may take effect later, and isn't undone.
+    def guarded(self, writer: ResourceWriter) -> ResourceWriter:
+        """Return a writer that calls ``check`` before each request, so that nothing is sent after a
+        pause of the process of any length. A request that was sent in time may take effect later,
+        and isn't undone: only the written side can reject it, by the term's number (``Fencing``) or
+        by the resourceVersion in an update.
         """
-        return GuardedWriter(writer, self.check)
+        return CheckedWriter(writer, self.check)
 
-    def guarded_client(self, client: WriterSource) -> GuardedClient:
+    def guarded_client(self, client: WriterSource) -> WriterSource:
         """Return a source of ``guarded`` writers, as in ``Controller(foos, reconcile,
         client=elector.guarded_client(client))``.
         """
-        return GuardedClient(client, self.check)
+        return CheckedClient(client, self.check)
 
     def _cancel_reason(self) -> str:
         """Return why the body must end, or an empty string; a reason is returned once."""

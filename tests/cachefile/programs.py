@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
+
+import pytest
 
 from aioinformer import CacheFile, Deleted, Event, SharedInformer, SharedInformerFactory, Updated
 from aioinformer.metrics import Metrics
@@ -63,6 +66,7 @@ async def running(
     path: Path,
     *,
     durable: str | None = None,
+    since: Literal["everything", "now"] = "everything",
     faults: Faults | None = None,
     setup: Callable[[Program], object] = lambda _: None,
     wait: bool = True,
@@ -82,12 +86,23 @@ async def running(
     )
     program = Program(factory, factory.informer("pods", **options))
     program.requests = requests
-    program.pods.add_handler(program.handle, durable=durable)
+    program.pods.add_handler(program.handle, durable=durable, durable_since=since)
     setup(program)
     async with factory:
         if wait:
             await program.pods.wait_synced(timeout=30)
         yield program
+
+
+def send_bookmarks_often(cluster: Cluster) -> None:
+    """Have restored states confirmed at once. A watch without bookmarks confirms them after 4 s."""
+    loop = asyncio.get_running_loop()
+
+    def send() -> None:
+        cluster.send_bookmarks()
+        loop.call_later(0.05, send)
+
+    send()
 
 
 async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
@@ -105,6 +120,20 @@ def pods_are_stored(cluster: Cluster, path: Path, *namespaces: str) -> bool:
     content = b"".join(each.read_bytes() for each in (path, Path(f"{path}-wal")) if each.exists())
     pods = [pod for each in namespaces for pod in cluster.objects("pods", namespace=each)]
     return all(pod["metadata"]["uid"].encode() in content for pod in pods)
+
+
+def change_connect(
+    monkeypatch: pytest.MonkeyPatch, before: Callable[[], object] = bool, **changes: Any
+) -> None:
+    """Call ``before`` when SQLite is about to open a file, and open it with other options."""
+    connect = sqlite3.connect
+
+    def changed(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        before()
+        connection: sqlite3.Connection = connect(*arguments, **(options | changes))
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", changed)
 
 
 def crash_file(random: Random, path: Path, crashed: Path, *, cut: bool | None = None) -> None:

@@ -23,7 +23,7 @@ from aioinformer import (
     SharedInformerFactory,
     labelled,
 )
-from aioinformer.leaderelection.guarded_writer import GuardedClient
+from aioinformer._runtime.writing.resource_writer import CheckedClient
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Features
 from tests.controllers.reconcilers import (
     BACKOFF,
@@ -348,7 +348,7 @@ def test_a_run_waits_for_a_guarded_client_and_a_second_client_of_the_same_cluste
 
     async def main() -> None:
         source = ClusterSource(cluster)
-        writer = GuardedClient(ClusterSource(cluster), check=lambda: None)
+        writer = CheckedClient(ClusterSource(cluster), check=lambda: None)
         async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
             foos, bars = informers.informer(FOOS), informers.informer(BARS)
 

@@ -325,12 +325,29 @@ def test_each_write_of_a_run_reaches_its_own_object_whatever_else_has_changed(ki
         assert cluster.get(FOOS, "a")["metadata"]["labels"] == {"x": "y"}
 
 
+@pytest.mark.parametrize("metadata", [{"uid": "another"}, None], ids=["another uid", "none"])
+def test_a_write_whose_metadata_are_not_those_of_the_own_object_changes_nothing(
+    metadata: object,
+) -> None:
+    cluster = make_status_cluster("a")
+    before = cluster.get(FOOS, "a")
+
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.api(FOOS).patch(key("a"), {"metadata": metadata, "spec": {}})
+
+    with pytest.raises((Conflict, Invalid)):
+        reconcile_once(action, cluster)
+    assert cluster.get(FOOS, "a") == before
+
+
 def test_a_run_may_create_its_object_again_and_write_to_it() -> None:
     cluster = make_status_cluster("a")
 
     async def action(setting: Setting) -> object:
         await setting.ctx.api(FOOS).delete(key("a"))
-        await setting.ctx.api(FOOS).create(own_body(setting))
+        body = own_body(setting)
+        body["metadata"]["uid"] = "that of a copy"
+        await setting.ctx.api(FOOS).create(body)
         await setting.ctx.api(FOOS).patch(key("a"), STATUS_PATCH, subresource="status")
         return await setting.ctx.api(FOOS).patch(key("a"), {"spec": {"x": 1}})
 

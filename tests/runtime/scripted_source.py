@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from aioinformer import BUILT_IN, KubeObject, ListRequest, ObjectKey, Resource, WatchRequest
-from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, Status, server_error
 
-PODS = find_built_in("pods")
-NODES = find_built_in("nodes")
+RESOURCES = {each.plural: each for each in BUILT_IN}
+PODS, NODES = RESOURCES["pods"], RESOURCES["nodes"]
 
 WAIT_TIMEOUT = 30.0
 """Seconds after which a wait fails the test."""
@@ -252,10 +251,9 @@ def scripted_source(**responses: Sequence[ScriptedResponse]) -> ScriptedSource:
 
         scripted_source(pods=[list_response(), error_response(403, "Forbidden")])
     """
-    known = {each.plural: each for each in BUILT_IN}
     return ScriptedSource(
         {
-            name: scripted_lister_watcher(*script, resource=known[name])
+            name: scripted_lister_watcher(*script, resource=RESOURCES[name])
             for name, script in responses.items()
         }
     )

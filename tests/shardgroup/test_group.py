@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from aioinformer import Client, LeaderElector, Metrics, Problem, Resource, ShardGroup
+from aioinformer._runtime.writing.resource_writer import CheckedWriter
 from aioinformer.errors import (
     AlreadyExists,
     Forbidden,
@@ -26,7 +27,6 @@ from aioinformer.errors import (
     ShardLost,
     UsageError,
 )
-from aioinformer.leaderelection.guarded_writer import GuardedWriter
 from aioinformer.shardgroup.membership import GroupMembership
 from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
@@ -541,7 +541,7 @@ def test_an_election_that_uses_a_lease_of_the_group_is_named(
     async def main() -> None:
         source = ClusterSource(Cluster())
         group = make_group(source, on_error=problems.append)
-        leases = GuardedWriter(source.api(LEASES), list)  # of an unknown cluster
+        leases = CheckedWriter(source.api(LEASES), list)  # of an unknown cluster
         elector = LeaderElector(leases, lease, identity="one", on_error=of_election.append)
         async with AsyncExitStack() as stack:
             if first == "the group":

@@ -15,7 +15,7 @@ import pytest
 
 from aioinformer import Metrics, SharedInformerFactory
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
-from aioinformer.leaderelection.guarded_writer import GuardedWriter
+from aioinformer._runtime.writing.resource_writer import CheckedWriter
 from aioinformer.leaderelection.state.election import ElectionTimes
 from aioinformer.leaderelection.state.lease import GROUP_LABEL
 from aioinformer.leaderelection.suspend_clock import SuspendAwareClock
@@ -51,7 +51,7 @@ class MemberSetup:
         async with SharedInformerFactory(ClusterSource(self.cluster), namespace="web") as leases:
             membership = GroupMembership(
                 member,
-                GuardedWriter(ClusterSource(self.cluster, self.faults).api(LEASES), self.check),
+                CheckedWriter(ClusterSource(self.cluster, self.faults).api(LEASES), self.check),
                 leases.informer(LEASES, labels=f"{GROUP_LABEL}=shop"),
                 name="shop",
                 clock=clock,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
+from typing import Literal, TypeAlias
 
 from aioinformer.errors import ShardLost
-from aioinformer.sharding.state.ranges import ShardKey
 
-__all__ = ["MemoryAssignment", "MemorySubscription"]
+ShardKey: TypeAlias = Literal["uid", "namespace"]
 
 
 class MemorySubscription:

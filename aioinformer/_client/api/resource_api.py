@@ -22,7 +22,6 @@ from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import (
-    Patch,
     Propagation,
     WriteRequest,
     WriteRequestBuilder,
@@ -39,7 +38,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     Source,
     SupportsMetadataOnly,
 )
-from aioinformer._runtime.writing.resource_writer import NamesOrigin
+from aioinformer._runtime.writing.resource_writer import NamesOrigin, WriteCall, WriterMethods
 from aioinformer.errors import FetchError
 
 T = TypeVar("T")
@@ -71,7 +70,7 @@ class ApiEndpoint(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ResourceApi:
+class ResourceApi(WriterMethods):
     """Reads and writes of one resource without a cache: ``client.api("pods")``.
 
     It is a ``ResourceWriter``, which documents ``get``, ``create``, ``update``, ``patch``,
@@ -243,57 +242,7 @@ class ResourceApi:
             key: the object's key, or its name where this API has a namespace.
             subresource: the view to read, such as ``status``.
         """
-        return await self._send(self.builder.get(key, subresource), self.builder.decode)
-
-    async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        """See ``ResourceWriter``."""
-        return await self._send(self.builder.create(obj), self.builder.decode)
-
-    async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        """See ``ResourceWriter``."""
-        return await self._send(self.builder.update(obj, subresource), self.builder.decode)
-
-    async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        """See ``ResourceWriter``."""
-        return await self.update(obj, subresource="status")
-
-    async def patch(
-        self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
-    ) -> KubeObject:
-        """See ``ResourceWriter``."""
-        request = self.builder.patch(key, patch, subresource)
-        return await self._send(request, self.builder.decode)
-
-    async def apply(
-        self,
-        obj: Mapping[str, Any],
-        *,
-        field_manager: str = "",
-        force: bool = True,
-        subresource: str = "",
-    ) -> KubeObject:
-        """See ``ResourceWriter``."""
-        request = self.builder.apply(obj, field_manager, force=force, subresource=subresource)
-        return await self._send(request, self.builder.decode)
-
-    async def delete(
-        self,
-        key: ObjectKey | str,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: Propagation | None = None,
-        grace_period: int | None = None,
-    ) -> KubeObject | None:
-        """See ``ResourceWriter``."""
-        request = self.builder.delete(
-            key,
-            uid=uid,
-            resource_version=resource_version,
-            propagation=propagation,
-            grace_period=grace_period,
-        )
-        return await self._send(request, self.builder.decode_deleted)
+        return await self._request(self.builder.get(key, subresource), self.builder.decode)
 
     async def delete_collection(
         self,
@@ -332,7 +281,7 @@ class ResourceApi:
             NotFound: the object doesn't exist, or its resource has no ``scale``.
             ServerError, TransportError, NotRunning, UsageError: as for ``ResourceWriter``.
         """
-        return await self._send(self.builder.get(key, "scale"), decode_scale)
+        return await self._request(self.builder.get(key, "scale"), decode_scale)
 
     async def scale(self, key: ObjectKey | str, replicas: int) -> Scale:
         """Set the desired number of replicas, by the subresource ``scale``; raise as ``get_scale``.
@@ -341,7 +290,7 @@ class ResourceApi:
             ``await client.api("deployments", namespace="web").scale("shop", 3)``
         """
         patch = {"spec": {"replicas": replicas}}
-        return await self._send(self.builder.patch(key, patch, "scale"), decode_scale)
+        return await self._request(self.builder.patch(key, patch, "scale"), decode_scale)
 
     async def evict(self, key: ObjectKey | str, *, grace_period: int | None = None) -> None:
         """Evict a pod: delete it unless a PodDisruptionBudget forbids that at the moment.
@@ -389,7 +338,12 @@ class ResourceApi:
         async with self.endpoint.open(request) as chunks, aclosing(split_lines(chunks)) as lines:
             yield lines
 
-    async def _send(self, request: WriteRequest, decode: Callable[[bytes], T]) -> T:
+    async def _send(self, call: WriteCall) -> KubeObject | None:
+        build: Callable[..., WriteRequest] = getattr(self.builder, call.method)
+        decode = self.builder.decode_deleted if call.method == "delete" else self.builder.decode
+        return await self._request(build(*call.arguments, **call.options), decode)
+
+    async def _request(self, request: WriteRequest, decode: Callable[[bytes], T]) -> T:
         body = await self.endpoint.send(request)
         try:
             return decode(body)

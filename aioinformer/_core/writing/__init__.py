@@ -1,1 +1,1 @@
-"""Write requests, and the contents that a program writes: conditions, merge patches."""
+"""Write requests, and the contents that a program writes: conditions and merge patches."""

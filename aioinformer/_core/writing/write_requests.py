@@ -115,6 +115,10 @@ class WriteRequestBuilder:
         body, path = self._named_body(obj, subresource)
         return WriteRequest("PUT", path, self._manager_query, _encode_json(body), JSON)
 
+    def update_status(self, obj: Mapping[str, Any]) -> WriteRequest:
+        """Build a replacement of the status; see ``ResourceWriter``."""
+        return self.update(obj, "status")
+
     def patch(self, key: ObjectKey | str, patch: Patch, subresource: str = "") -> WriteRequest:
         """Build a patch; see ``ResourceWriter``."""
         path, query = self._object_path(self._resolve_key(key), subresource), self._manager_query

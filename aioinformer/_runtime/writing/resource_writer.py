@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import Patch, Propagation
+
+WriteMethod: TypeAlias = Literal["create", "update", "update_status", "patch", "apply", "delete"]
 
 
 class ResourceWriter(Protocol):
@@ -101,44 +103,45 @@ class ResourceWriter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WrappedWriter:
-    """A ``ResourceWriter`` that passes all calls to another. Subclasses change what they need."""
+class WriteCall:
+    """A call of a method of ``ResourceWriter`` that writes, with all of its arguments."""
 
-    writer: ResourceWriter
+    method: WriteMethod
+    arguments: tuple[Any, ...] = field(repr=False)
+    """A key, a body, or a key and a patch. A body may be a Secret, so no ``repr`` shows it."""
+    options: Mapping[str, object]
 
-    def _begin(self) -> None:
-        """Prepare for a write, or raise."""
+    def on(self, writer: ResourceWriter) -> Awaitable[KubeObject | None]:
+        """Call the method of a writer. Only a deletion may return ``None``."""
+        method: Callable[..., Awaitable[KubeObject | None]] = getattr(writer, self.method)
+        return method(*self.arguments, **self.options)
 
-    def _written(self, obj: KubeObject) -> None:
-        """Take what the server has stored."""
 
-    def _deleted(self, key: ObjectKey | str, uid: str) -> None:
-        """Take what the server deletes; ``uid`` is empty if it is unknown."""
+class WriterMethods:
+    """The methods of a ``ResourceWriter`` that write, for a class that sends a ``WriteCall``."""
 
-    @property
-    def resource(self) -> Resource:
-        return self.writer.resource
+    __slots__ = ()
 
-    async def get(self, key: ObjectKey | str) -> KubeObject:
-        return await self.writer.get(key)
+    async def _send(self, call: WriteCall) -> KubeObject | None:
+        raise NotImplementedError
 
     async def create(self, obj: Mapping[str, Any]) -> KubeObject:
-        self._begin()
-        return await self._result(self.writer.create(obj))
+        """See ``ResourceWriter``."""
+        return await self._write("create", obj)
 
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
-        self._begin()
-        return await self._result(self.writer.update(obj, subresource=subresource))
+        """See ``ResourceWriter``."""
+        return await self._write("update", obj, subresource=subresource)
 
     async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        self._begin()
-        return await self._result(self.writer.update_status(obj))
+        """See ``ResourceWriter``."""
+        return await self._write("update_status", obj)
 
     async def patch(
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
-        self._begin()
-        return await self._result(self.writer.patch(key, patch, subresource=subresource))
+        """See ``ResourceWriter``."""
+        return await self._write("patch", key, patch, subresource=subresource)
 
     async def apply(
         self,
@@ -148,9 +151,9 @@ class WrappedWriter:
         force: bool = True,
         subresource: str = "",
     ) -> KubeObject:
-        self._begin()
+        """See ``ResourceWriter``."""
         options = {"field_manager": field_manager, "subresource": subresource}
-        return await self._result(self.writer.apply(obj, force=force, **options))
+        return await self._write("apply", obj, force=force, **options)
 
     async def delete(
         self,
@@ -161,21 +164,44 @@ class WrappedWriter:
         propagation: Propagation | None = None,
         grace_period: int | None = None,
     ) -> KubeObject | None:
-        self._begin()
-        left = await self.writer.delete(
-            key,
-            uid=uid,
-            resource_version=resource_version,
-            propagation=propagation,
-            grace_period=grace_period,
-        )
-        self._deleted(key, uid or ("" if left is None else left.uid))
-        return left
+        """See ``ResourceWriter``."""
+        preconditions = {"uid": uid, "resource_version": resource_version}
+        options = {"propagation": propagation, "grace_period": grace_period}
+        return await self._send(WriteCall("delete", (key,), {**preconditions, **options}))
 
-    async def _result(self, request: Awaitable[KubeObject]) -> KubeObject:
-        obj = await request
-        self._written(obj)
-        return obj
+    async def _write(
+        self, method: WriteMethod, *arguments: object, **options: object
+    ) -> KubeObject:
+        return cast("KubeObject", await self._send(WriteCall(method, arguments, options)))
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedWriter(WriterMethods):
+    """A ``ResourceWriter`` that writes through another one. Subclasses change a call before it is
+    sent, or take the answer.
+    """
+
+    writer: ResourceWriter
+    """Of a client, of a cluster in memory, or a class of the program."""
+
+    @property
+    def resource(self) -> Resource:
+        return self.writer.resource
+
+    async def get(self, key: ObjectKey | str) -> KubeObject:
+        return await self.writer.get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedWriter(WrappedWriter):
+    """A ``ResourceWriter`` that calls ``check`` before each write; reads are not checked."""
+
+    check: Callable[[], object]
+    """Raises if no write is allowed."""
+
+    async def _send(self, call: WriteCall) -> KubeObject | None:
+        self.check()
+        return await call.on(self.writer)
 
 
 class WriterSource(Protocol):
@@ -196,6 +222,24 @@ class NamesOrigin(Protocol):
     def origin(self) -> object:
         """Equal for two sources of one cluster; ``None`` while the cluster is unknown."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedClient:
+    """A ``WriterSource`` whose writers call ``check`` before each write."""
+
+    client: WriterSource
+    check: Callable[[], object]
+    """Raises if no write is allowed."""
+
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
+        """See ``WriterSource``."""
+        return CheckedWriter(self.client.api(resource, namespace=namespace), self.check)
+
+    @property
+    def origin(self) -> object:
+        """See ``NamesOrigin``."""
+        return origin_of(self.client)
 
 
 def origin_of(source: object) -> object:

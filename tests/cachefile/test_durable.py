@@ -94,7 +94,7 @@ async def test_a_handler_that_hangs_holds_back_the_file(path: Path) -> None:
 
     async def run_until_it_hangs() -> None:
         async with running(
-            cluster, path, durable="quick", setup=add_slow, shutdown_timeout=1
+            cluster, path, durable="quick", setup=add_slow, shutdown_timeout=0.2
         ) as first:
             await until(lambda: handled == ["= a"])
             await until(lambda: pods_are_stored(cluster, path, "default"))

@@ -11,12 +11,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer import CacheFile, ShardGroup, SharedInformer, SharedInformerFactory
-from aioinformer.cachefile.object_blocks import ObjectBlocks
 from aioinformer.errors import UsageError
-from aioinformer.sharding.state.ranges import HashRanges
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.cachefile.programs import (
     INTERVAL,
@@ -26,7 +25,6 @@ from tests.cachefile.programs import (
     running,
     until,
 )
-from tests.core.builders import PODS
 from tests.sharding.memory_assignment import MemoryAssignment
 
 LISTS = {"list", "watchlist", "page"}
@@ -60,9 +58,17 @@ def names(informer: SharedInformer[Any]) -> set[str]:
 
 
 def expected(cluster: Cluster, shards: Iterable[int]) -> set[str]:
-    ranges = HashRanges.of(shards, 8, "uid")
+    """Return the names of the pods of these shards of eight."""
     pods = [each["metadata"] for each in cluster.objects("pods")]
-    return {each["name"] for each in pods if ranges.has(each["uid"], "web")}
+    return {each["name"] for each in pods if shard_of(each["uid"]) in set(shards)}
+
+
+def shard_of(uid: str) -> int:
+    """Return the shard of eight: the first bits of the 64-bit FNV-1a hash, as in KEP-5866."""
+    hashed = 0xCBF29CE484222325
+    for byte in uid.encode():
+        hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
+    return hashed >> 61
 
 
 async def until_shown(program: Program, cluster: Cluster, shards: Iterable[int]) -> None:
@@ -83,8 +89,10 @@ def stored(path: Path) -> tuple[str, set[str]]:
     """Return the complete shards, and the names of all objects, of a file that is closed."""
     with closing(sqlite3.connect(path)) as connection:
         complete = connection.execute("SELECT shards FROM scopes").fetchone()[0]
-        objects = ObjectBlocks(connection)
-        return complete, {obj.name for obj in objects.read(1, PODS, None)}
+        blocks = connection.execute("SELECT entries FROM blocks ORDER BY id").fetchall()
+    entries = [entry for (block,) in blocks for entry in msgspec.msgpack.decode(block)]
+    sizes = {name: size for _, name, _, _, size in entries}  # the newest of each; -1 if removed
+    return complete, {name for name, size in sizes.items() if size >= 0}
 
 
 async def test_a_member_that_restarts_with_its_shards_makes_no_list(path: Path) -> None:
@@ -189,6 +197,20 @@ async def test_a_state_that_the_server_no_longer_knows_is_listed(path: Path) -> 
     assert stored(path) == ("1-2", expected(cluster, [1, 2])), "the removed pod is not in the file"
 
 
+async def test_the_shards_of_a_damaged_file_are_listed(path: Path) -> None:
+    cluster = cluster_with(60)
+    async with running(cluster, path, shard=MemoryAssignment(assigned=[1, 2])):
+        pass
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE blocks SET bodies = x'00'")
+    group = MemoryAssignment(assigned=[1])
+    async with running(cluster, path, shard=group) as member:
+        assert "is corrupt" in member.pods.health.cache_problem
+        group.assign([1, 2])
+        await until_shown(member, cluster, [1, 2])
+        assert len(lists(member)) == 2
+
+
 async def test_shards_that_are_lost_while_they_are_restored_are_not_shown(path: Path) -> None:
     cluster, faults = cluster_with(60), Faults()
     async with running(cluster, path, shard=MemoryAssignment(assigned=[1, 2, 3])):
@@ -227,7 +249,7 @@ async def member_of_a_group(
         cache=None if path is None else CacheFile(path, interval=INTERVAL),
         lease_duration=5.0,
         renew_deadline=3.0,
-        retry_period=0.5,
+        retry_period=0.1,
         metrics=requests,
     )
     async with group:

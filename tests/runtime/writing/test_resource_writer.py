@@ -1,20 +1,21 @@
-"""A writer that checks leadership before each request that writes."""
+"""A writer that checks before each write whether it is allowed, and writers of other libraries."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
-from aioinformer import KubeObject, ObjectKey
+from aioinformer import KubeObject, ObjectKey, ResourceWriter
+from aioinformer._runtime.writing.resource_writer import CheckedClient, CheckedWriter
 from aioinformer.errors import Conflict, LeadershipLost, NotFound
-from aioinformer.leaderelection.guarded_writer import GuardedClient, GuardedWriter
 from aioinformer.testing import Cluster, ClusterSource
 
 BODY = {"metadata": {"name": "a"}}
 
-WRITES: dict[str, Callable[[GuardedWriter], Awaitable[KubeObject | None]]] = {
+WRITES: dict[str, Callable[[ResourceWriter], Awaitable[KubeObject | None]]] = {
     "create": lambda writer: writer.create({"metadata": {"name": "b"}}),
     "update": lambda writer: writer.update({**BODY, "data": {"x": "2"}}),
     "update_status": lambda writer: writer.update_status(BODY),
@@ -37,8 +38,8 @@ class Leadership:
             raise LeadershipLost("another replica leads")
 
 
-def guarded(cluster: Cluster, leadership: Leadership) -> GuardedWriter:
-    client = GuardedClient(ClusterSource(cluster), leadership.check)
+def guarded(cluster: Cluster, leadership: Leadership) -> ResourceWriter:
+    client = CheckedClient(ClusterSource(cluster), leadership.check)
     return client.api("configmaps", namespace="web")
 
 
@@ -66,7 +67,7 @@ async def test_a_write_is_sent_unless_leadership_was_lost(write: str, lost: bool
         assert writer.resource.plural == "configmaps"
 
 
-PRECONDITIONS: list[Callable[[GuardedWriter], Awaitable[object]]] = [
+PRECONDITIONS: list[Callable[[ResourceWriter], Awaitable[object]]] = [
     lambda writer: writer.apply({**BODY, "data": {"x": "4"}}, field_manager="m", force=False),
     lambda writer: writer.delete("a", uid="another"),
     lambda writer: writer.delete("a", resource_version="99"),
@@ -75,9 +76,53 @@ PRECONDITIONS: list[Callable[[GuardedWriter], Awaitable[object]]] = [
 
 @pytest.mark.parametrize("write", PRECONDITIONS)
 async def test_the_preconditions_of_a_write_are_passed_on(
-    write: Callable[[GuardedWriter], Awaitable[object]],
+    write: Callable[[ResourceWriter], Awaitable[object]],
 ) -> None:
     cluster = make_cluster()
     with pytest.raises(Conflict):
         await write(guarded(cluster, Leadership()))
     assert [*cluster.objects("configmaps")]
+
+
+# -- writers of other libraries ----------------------------------------------------------------
+
+
+class OtherWriter:
+    """A ``ResourceWriter`` of another library, which notes its calls."""
+
+    def __init__(self) -> None:
+        self.calls = list[tuple[str, tuple[object, ...], dict[str, object]]]()
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*arguments: object, **options: object) -> str:
+            self.calls.append((name, arguments, options))
+            return f"the answer to {name}"
+
+        return call
+
+
+CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
+    "get": (("a",), {}),
+    "create": ((BODY,), {}),
+    "update": ((BODY,), {"subresource": "status"}),
+    "update_status": ((BODY,), {}),
+    "patch": ((ObjectKey("web", "a"), BODY), {"subresource": "scale"}),
+    "apply": ((BODY,), {"field_manager": "", "force": False, "subresource": ""}),
+    "delete": (
+        ("a",),
+        {"uid": "1", "resource_version": "2", "propagation": "Orphan", "grace_period": 3},
+    ),
+}
+
+
+@pytest.mark.parametrize("method", CALLS)
+async def test_a_writer_of_another_library_gets_each_call_as_the_program_made_it(
+    method: str,
+) -> None:
+    other: Any = OtherWriter()
+    arguments, options = CALLS[method]
+
+    answer = await getattr(CheckedWriter(other, lambda: None), method)(*arguments, **options)
+
+    assert other.calls == [(method, arguments, options)]
+    assert answer == f"the answer to {method}"

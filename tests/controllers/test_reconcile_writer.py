@@ -1,4 +1,4 @@
-"""A writer that reports its successful writes, so that the next run waits for the cache."""
+"""The writer of a run reports its successful writes, so that the next run waits for the cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from aioinformer import KubeObject, ObjectKey, Resource
-from aioinformer.controllers.recorded_writer import RecordedWriter
+from aioinformer.controllers.reconcile_writer import ReconcileWriter
 from aioinformer.errors import NotFound
 from aioinformer.testing import Cluster, ClusterSource
 
@@ -18,6 +18,9 @@ class Recorder:
     def __init__(self) -> None:
         self.writes = list[tuple[str, ObjectKey, str]]()
         self.deletions = list[tuple[str, ObjectKey, str]]()
+
+    def own_state(self, resource: Resource, key: ObjectKey) -> None:
+        """Return no state: the run has no object of its own."""
 
     def record_write(self, resource: Resource, obj: KubeObject) -> None:
         self.writes.append((resource.plural, obj.key, obj.resource_version))
@@ -34,7 +37,7 @@ class Setup:
         self.body = {"metadata": {"name": "a", "finalizers": finalizers or []}, "spec": {}}
         self.uid = self.cluster.create("deployments", self.body, namespace="web")["metadata"]["uid"]
         api = ClusterSource(self.cluster).api("deployments", namespace="web")
-        self.writer = RecordedWriter(api, self.recorder, "web")
+        self.writer = ReconcileWriter(api, self.recorder, "web")
 
     @property
     def version(self) -> str:
@@ -103,7 +106,7 @@ async def test_a_deletion_is_recorded_with_the_namespace_and_the_uid_as_far_as_i
 ) -> None:
     setup = Setup(finalizers=finalizers)
     api = ClusterSource(setup.cluster).api("deployments")
-    writer = setup.writer if key == "a" else RecordedWriter(api, setup.recorder)
+    writer = setup.writer if key == "a" else ReconcileWriter(api, setup.recorder)
 
     left = await writer.delete(key, uid=setup.uid if names_uid else "")
 

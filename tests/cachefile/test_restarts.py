@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import stat
+import subprocess
+import sys
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
-from aioinformer import CacheFile, KubeObject, Scope, Shard, SharedInformerFactory
+from aioinformer import CacheFile, KubeObject, Resource, Scope, Shard, SharedInformerFactory
 from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.cachefile.programs import INTERVAL, pods_are_stored, running, until
+from tests.cachefile.programs import (
+    INTERVAL,
+    Program,
+    change_connect,
+    pods_are_stored,
+    running,
+    send_bookmarks_often,
+    until,
+)
 from tests.runtime.informers import cluster_with_pods, label_pod, names
+from tests.runtime.scripted_source import list_response, scripted_source
+from tests.sharding.memory_assignment import MemoryAssignment
 
 
 class Pod(Struct):
@@ -53,6 +67,13 @@ def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
+def last_block(path: Path) -> int:
+    """Return the number of the newest block of objects in a file that is closed."""
+    with closing(sqlite3.connect(path)) as connection:
+        number: int = connection.execute("SELECT max(id) FROM blocks").fetchone()[0]
+    return number
+
+
 def modes(path: Path) -> set[int]:
     return {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
 
@@ -81,6 +102,10 @@ async def test_a_warm_start_sends_no_list_and_delivers_the_changes_of_the_downti
         ]
         assert warm.pods.health.restored is None
         assert warm.pods.health.cache_problem == ""
+    before = last_block(path)
+    async with running(cluster, path):
+        pass
+    assert last_block(path) == before, "what is in the file already is not written again"
 
 
 async def test_only_this_user_can_read_the_file(path: Path) -> None:
@@ -195,6 +220,7 @@ async def test_informers_of_other_selectors_shapes_and_versions_do_not_share_a_s
         {},
         {"labels": "app=shop"},
         {"namespace": "default"},
+        {"namespaces": ["default"]},
         {"metadata_only": True},
         {"managed_fields": True},
         {"transform": unchanged},
@@ -211,6 +237,7 @@ async def test_informers_of_other_selectors_shapes_and_versions_do_not_share_a_s
 
 async def test_several_namespaces_are_restored_each_with_its_version(path: Path) -> None:
     cluster = Cluster()
+    send_bookmarks_often(cluster)
     for namespace in ("a", "b", "c"):
         cluster.create("pods", {"metadata": {"name": f"in-{namespace}"}}, namespace=namespace)
     async with running(cluster, path, namespaces=["a", "b"]) as cold:
@@ -252,14 +279,20 @@ async def test_secrets_are_stored_only_if_the_program_allows_it(
     assert len([each for each in caplog.records if "allow_secrets" in each.message]) == 1
 
 
-async def test_objects_of_a_model_are_not_stored(path: Path) -> None:
+async def test_objects_of_a_model_are_not_stored_but_conversions_and_foreign_secrets_are(
+    path: Path,
+) -> None:
     cache = CacheFile(path, interval=INTERVAL)
     source = ClusterSource(cluster_with_pods("a"))
     async with SharedInformerFactory(source, cache=cache) as factory:
         pods = factory.informer("pods", model=Pod)
         await pods.wait_synced(timeout=10)
         assert "model= keeps no JSON; use convert=" in pods.health.cache_problem
-    assert not contains(path, b"")
+        assert not contains(path, b"")
+        converted = factory.informer("pods", convert=repr)
+        secrets = factory.informer(Resource("example.com", "v1", "secrets", "Secret"))
+        await converted.wait_synced(timeout=10)
+        assert [each.health.cache_problem for each in (converted, secrets)] == ["", ""]
 
 
 async def test_informers_of_different_objects_share_a_file(path: Path) -> None:
@@ -275,7 +308,14 @@ async def test_informers_of_different_objects_share_a_file(path: Path) -> None:
         assert [each.health.cache_problem for each in informers] == ["", ""]
 
 
-async def test_rejected_objects_are_read_again_after_a_restart(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("assigned", "heard"),
+    [(None, ["= a", "~ a ->bad"]), (range(8), ["= a"])],
+    ids=["all", "shards"],
+)
+async def test_rejected_objects_are_read_again_after_a_restart(
+    path: Path, assigned: range | None, heard: list[str]
+) -> None:
     cluster, fixed = cluster_with_pods("a"), asyncio.Event()
 
     def transform(obj: KubeObject) -> KubeObject:
@@ -283,13 +323,17 @@ async def test_rejected_objects_are_read_again_after_a_restart(path: Path) -> No
             raise ValueError("bad")
         return obj
 
-    async with running(cluster, path, transform=transform) as cold:
+    def start() -> AbstractAsyncContextManager[Program]:
+        shard = None if assigned is None else MemoryAssignment(assigned=assigned)
+        return running(cluster, path, transform=transform, shard=shard)
+
+    async with start() as cold:
         label_pod(cluster, "a", "bad")
         await until(lambda: cold.pods.health.rejected)
     fixed.set()
-    async with running(cluster, path, transform=transform) as warm:
+    async with start() as warm:
         assert warm.pods.lister["default/a"].labels["value"] == "bad"
-        await until(lambda: warm.heard[-1:] == ["~ a ->bad"])
+        await until(lambda: warm.heard == heard)
 
 
 async def test_a_full_disk_ends_only_the_use_of_the_file(
@@ -316,34 +360,77 @@ async def test_a_full_disk_ends_only_the_use_of_the_file(
         assert names(warm.pods.lister.list()) == ["a", "b", "c"]
 
 
+def process_uses(path: Path) -> str:
+    """Return what a process receives that tries to use a file: an error, or ``free``."""
+    code = (
+        "import sqlite3, sys\n"
+        "try: sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')\n"
+        "except sqlite3.Error as error: print(error)\n"
+        "else: print('free')"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 async def test_a_file_is_used_by_one_process_at_a_time(
-    path: Path, caplog: pytest.LogCaptureFixture
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    change_connect(monkeypatch, timeout=0.05)  # in the place of two seconds for the lock
     cluster = cluster_with_pods("a")
     async with running(cluster, path) as first, running(cluster, path) as second:
         assert "is used by another process" in second.pods.health.cache_problem
+        assert process_uses(path) == "database is locked", "also after the failed attempt"
         assert second.requests.verbs == ["watchlist"]
         assert first.pods.health.cache_problem == ""
+    assert process_uses(path) == "free"
     assert len([each for each in caplog.records if "is used by another" in each.message]) == 1
 
 
-@pytest.mark.parametrize("durable", [None, "audit"])
+@pytest.mark.parametrize(
+    "options", [{}, {"durable": "audit"}, {"durable": "audit", "since": "now"}]
+)
 async def test_a_damaged_block_is_read_from_the_server_with_a_warning(
-    path: Path, caplog: pytest.LogCaptureFixture, durable: str | None
+    path: Path, caplog: pytest.LogCaptureFixture, options: dict[str, Any]
 ) -> None:
     cluster = cluster_with_pods("first", "other")
-    async with running(cluster, path, durable=durable):
+    async with running(cluster, path, **options):
         await until(lambda: pods_are_stored(cluster, path, "default"))
     damaged = content(path).replace(b"first", b"fjrst")
     assert damaged != content(path)
     put_content(path, damaged)
-    async with running(cluster, path, durable=durable) as warm:
+    async with running(cluster, path, **options) as warm:
         assert names(warm.pods.lister.list()) == ["first", "other"]
         assert "is corrupt" in warm.pods.health.cache_problem
         await until(lambda: sorted(warm.heard) == ["= first", "= other"])
     assert content(path) == damaged
     [warning] = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert "; remove it; the informers go on without a cache file" in warning.message
+
+
+async def test_a_source_without_an_identity_goes_on_without_the_file(path: Path) -> None:
+    source, cache = scripted_source(pods=[list_response()]), CacheFile(path, interval=INTERVAL)
+    async with SharedInformerFactory(source, cache=cache) as factory:
+        pods = factory.informer("pods", watch_list=False)
+        await pods.wait_synced(timeout=10)
+        assert "says neither its cluster nor its selection" in pods.health.cache_problem
+        assert not contains(path, b"")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"interval": 0}, ValueError, "interval"),
+        ({"interval": -1}, ValueError, "interval"),
+        ({"allow_secrets": 1}, TypeError, "allow_secrets"),
+        ({"version": 2}, TypeError, "version must be text, not 2"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_rejected(
+    options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        CacheFile("pods.db", **options)
+    assert repr(CacheFile("pods.db")) == "<CacheFile pods.db>"
 
 
 @pytest.mark.parametrize("options", [{"cache": "pods.db"}, {"cache": Path("pods.db")}])

@@ -15,6 +15,7 @@ from aioinformer import (
     CacheFile,
     Deleted,
     Event,
+    KubeObject,
     Scope,
     SharedInformer,
     SharedInformerFactory,
@@ -29,6 +30,7 @@ from tests.cachefile.programs import (
     crash_file,
     pods_are_stored,
     running,
+    send_bookmarks_often,
     text_of,
     until,
 )
@@ -49,17 +51,6 @@ def cluster_with_namespaces() -> Cluster:
         cluster.create("pods", {"metadata": {"name": f"in-{name}"}}, namespace=name)
     send_bookmarks_often(cluster)
     return cluster
-
-
-def send_bookmarks_often(cluster: Cluster) -> None:
-    """Have restored states confirmed at once. A watch without bookmarks confirms them after 4 s."""
-    loop = asyncio.get_running_loop()
-
-    def send() -> None:
-        cluster.send_bookmarks()
-        loop.call_later(0.05, send)
-
-    send()
 
 
 def follow(cluster: Cluster, name: str, *, followed: bool) -> None:
@@ -151,16 +142,18 @@ async def test_a_namespace_that_returns_is_stored_again(path: Path) -> None:
     assert view.heard == ["Deleted in-b"]
 
 
+@pytest.mark.parametrize("durable", [None, "new"])
 async def test_a_namespace_that_leaves_between_two_runs_is_deleted_and_delivered_anew(
-    path: Path,
+    path: Path, durable: str | None
 ) -> None:
     cluster, view = cluster_with_namespaces(), View()
     async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
         await until(lambda: view.is_right(cluster, ["a", "b"]))
     view.heard.clear()
-    async with running(cluster, path, namespaces=["a"], setup=view.add, durable=None) as second:
-        await until(lambda: view.heard == ["Deleted in-b"])
-        assert second.heard == ["= in-a"], "a handler that is not durable never knew in-b"
+    options: dict[str, Any] = {"namespaces": ["a"], "durable": durable}
+    async with running(cluster, path, setup=view.add, **options) as second:
+        await until(lambda: view.heard == ["Deleted in-b"] and second.heard)
+    assert second.heard == ["= in-a"], "this handler never knew in-b"
     async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
         await until(lambda: view.heard == ["Deleted in-b", "Added in-b"])
 
@@ -199,6 +192,36 @@ async def test_a_namespace_with_other_selectors_than_in_the_last_run_is_delivere
     assert view.heard[2:] == ["Added web"]
     async with running(cluster, path, namespaces=["a"], setup=view.add):
         await until(lambda: view.is_right(cluster, ["a"]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"managed_fields": True}, {"transform": KubeObject.to_dict}, {"labels": "!app"}]
+)
+async def test_an_informer_of_another_stored_form_or_selector_begins_anew_for_its_durable_handlers(
+    path: Path, options: dict[str, Any]
+) -> None:
+    cluster, view = cluster_with_namespaces(), View()
+    for each in ({}, options):
+        async with running(cluster, path, namespaces=["a"], setup=view.add, **each) as program:
+            await until(lambda: view.is_right(cluster, ["a"]))
+            assert program.requests.verbs[0] == "watchlist"
+    assert view.heard == ["Added in-a", "Added in-a"], "and no removal of the other's objects"
+
+
+async def test_a_removal_that_was_handled_before_a_crash_is_delivered_again_with_the_objects(
+    path: Path,
+) -> None:
+    cluster, view = cluster_with_namespaces(), View()
+    async with running(cluster, path, namespaces=["a", "b"], setup=view.add):
+        await until(lambda: view.is_right(cluster, ["a", "b"]))
+    crashed, slow = path.with_name("crashed.db"), CacheFile(path, interval=60)
+    view.heard.clear()
+    async with running(cluster, path, cache=slow, namespaces=["a", "b"], setup=view.add) as program:
+        program.pods.remove_namespace("b")
+        await until(lambda: view.heard == ["Deleted in-b"])
+        crash_file(Random(), path, crashed, cut=False)
+    async with running(cluster, crashed, namespaces=["a", "b"], setup=view.add):
+        await until(lambda: view.heard == ["Deleted in-b", "Deleted in-b", "Added in-b"])
 
 
 async def test_two_informers_of_several_namespaces_have_no_durable_name_in_common(
