@@ -10,37 +10,133 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Protocol, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from aioinformer._core.cache.protocols import ObjectCache
+from aioinformer._core.cache.store import CacheState
 from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.listwatch.reflector_requests import Start
 from aioinformer._core.objects.deltas import Replaced
-from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
 from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.cachefile.cache_file import CacheFile
-from aioinformer.cachefile.checkpoint import Checkpoint, finish_record, split_changes
 from aioinformer.cachefile.durable_listeners import DurableListeners
 from aioinformer.cachefile.durable_position import DurablePosition
-from aioinformer.cachefile.file_access import log
-from aioinformer.cachefile.state.change_record import ChangeRecord
+from aioinformer.cachefile.file_access import StoredParts, log
+from aioinformer.cachefile.state.change_record import ChangeRecord, Changes
 from aioinformer.cachefile.state.identity import scope_identity
-from aioinformer.cachefile.state.recorded_shards import RecordedShards
-from aioinformer.cachefile.stored_scope import ScopeWrite, ShardsWrite, StoredScope
-from aioinformer.cachefile.stored_shards import StoredShards, shards_to_write
+from aioinformer.cachefile.stored_scope import ScopeWrite, StoredScope
 from aioinformer.errors import UsageError
-from aioinformer.sharding.state.assignment import ShardAssignment
 
 MARK_SECONDS = 0.02
 """Seconds after which marks are looked at for the first time: most handlers have passed them."""
+
+SealedParts: TypeAlias = tuple[frozenset[int], frozenset[int]]
+"""The parts of a scope that the cache holds at one moment, by number, and those of them whose
+objects are the state of the cache's version."""
+
+
+class StateParts(Protocol):
+    """The parts of a scope that the cache holds, where it does not hold all objects."""
+
+    def apply(self, replaced: Replaced) -> None:
+        """Follow a state in the step in which the cache installs it."""
+
+    def seal(self, version: str) -> SealedParts:
+        """Return the parts of this moment, at which the cache has applied ``version``."""
+        ...
+
+    def promise(self, sealed: SealedParts, written: SealedParts | None) -> tuple[str, Admit | None]:
+        """Return the parts that the file promises, as text, and the objects that it is to remove
+        unless they are among the changes; ``written`` is what this run has written last.
+        """
+        ...
+
+
+class SealedScope(Struct, frozen=True):
+    """The state of one scope at one moment, without its objects."""
+
+    record: ScopeRecord
+    version: str
+    reread: bool
+    """True if newer versions of some objects were rejected, so that a list is needed."""
+    parts: SealedParts | None
+
+
+class ScopeRecord(Struct, eq=False):
+    """The state of one scope that this run keeps in the file."""
+
+    identity: str
+    slot: int
+    scope: str = ""
+    current: bool = False
+    """True if the state was restored, recorded or removed in this run. It is never restored from
+    the file again."""
+    leaving: bool = False
+    """True if the removal of the scope is about to be delivered."""
+    removed: bool = False
+    """True if the removal was delivered after the last seal."""
+    written: float = 0.0
+    """The time at which the restored state was written."""
+    parts: StateParts | None = None
+
+    def has_state(self, state: CacheState) -> bool:
+        # A cache that has not held a part has no version.
+        has_version = state.resource_version or self.parts is None
+        return bool((state.synced or state.restored) and has_version)
+
+    def seal(self, version: str, *, reread: bool) -> SealedScope:
+        parts = None if self.parts is None else self.parts.seal(version)
+        return SealedScope(self, version, reread, parts)
+
+    def promise(self, sealed: SealedScope, written: SealedScope | None) -> tuple[str, Admit | None]:
+        if self.parts is None or sealed.parts is None:
+            return "", None
+        return self.parts.promise(sealed.parts, None if written is None else written.parts)
+
+
+class Checkpoint(Struct, frozen=True):
+    """A state of the cache that is to be written once the durable listeners have handled it."""
+
+    scopes: Mapping[str, SealedScope]
+    records: Sequence[ChangeRecord]
+    """The changes that lead to the state; a later record has the newer ones."""
+    removed: frozenset[ScopeRecord] = frozenset()
+    """Scopes that were removed. A scope may have returned since, with all of its objects among the
+    changes."""
+
+    async def split_changes(self) -> Mapping[str, Changes]:
+        """Return the newest state of each changed object of each scope."""
+        parts: dict[str, Changes] = {scope: {} for scope in self.scopes}
+        whole = parts.get("")
+        for record in self.records:
+            await finish_record(record)
+            pace = TimeSlice()
+            for number, (key, obj) in enumerate(record.changes.items()):
+                part = parts.get(key.namespace) if whole is None else whole
+                if part is not None:
+                    part[key] = obj
+                if number % ITEMS_PER_STEP == 0:
+                    await pace.maybe_yield()
+        return parts
+
+
+async def finish_record(record: ChangeRecord) -> None:
+    pace = TimeSlice()
+    while not record.step():
+        await pace.maybe_yield()
 
 
 class Checkpointer:
@@ -53,14 +149,15 @@ class Checkpointer:
         selection: Mapping[str, str],
         transform: Transform | None,
         refusal: str,
-        group: ShardAssignment | None = None,
+        durable_refusal: str = "",
         family: str = "",
     ) -> None:
         """Make the checkpointer of an informer that has not started.
 
         ``selection`` is what selects the objects or changes their stored form, besides the source
-        and ``transform``; ``refusal`` is the reason why the file can't be used, or empty;
-        ``family`` is the identity of an informer of several namespaces, without the namespaces.
+        and ``transform``; ``refusal`` is the reason why the file can't be used, and
+        ``durable_refusal`` why no listener can be durable; ``family`` is the identity of an
+        informer of several namespaces, without the namespaces.
         """
         self._name = name
         self._file = file
@@ -69,39 +166,26 @@ class Checkpointer:
         self._selection = selection
         self._transform = transform
         self._refusal = refusal
-        self._group = group
+        self._durable_refusal = durable_refusal
         self._family = family
-        self._durable = DurableListeners(name, self._access, family)
-        self._shards: dict[str, RecordedShards] = {}
-        """The shards of each scope of a group's informer."""
-        self._stored_shards: dict[str, StoredShards] = {}
+        self._use = self._access.add_use(family)
+        self._durable = DurableListeners(name, self._access, self._use)
         self._record = ChangeRecord()
-        self._identities: dict[str, str] = {}
-        """The identities of the scopes that the cache holds, or is about to hold."""
-        self._slots: dict[str, int] = {}
-        """The slots of this informer's states, by identity."""
+        self._records: dict[str, ScopeRecord] = {}
+        """The states that this informer keeps in the file, by identity."""
+        self._scopes: dict[str, ScopeRecord] = {}
+        """Those of the scopes that the cache holds, or is about to hold, by scope."""
         self._left: dict[str, StoredScope] = {}
         """The states of an earlier run that durable listeners know, and that were neither restored
         nor removed yet, by identity."""
-        self._current: set[str] = set()
-        """The identities whose state was restored, recorded or removed in this run. Such a state is
-        never restored from the file again."""
-        self._leaving: set[str] = set()
-        """The identities whose removal is about to be delivered."""
-        self._removed: set[str] = set()
-        """The identities whose removal was delivered after the last seal."""
         self._removal_applied = asyncio.Event()
         self._begun: frozenset[str] = frozenset()
         """The durable names for which the file has the end of their first state."""
         self._resource: Resource | None = None
-        self._written: dict[str, float] = {}
-        """The times at which the restored states were written, by scope."""
-        self._stored: Checkpoint | None = None
-        """The state that was last written; its changes don't count."""
+        self._stored: Mapping[str, SealedScope] = {}
+        """The state that was last written, by scope."""
         self._sealed: Checkpoint | None = None
         self._opening = asyncio.Lock()
-        self._uses = 0
-        """The number of calls of the file's ``open``."""
         self._started = self._opened = self._frozen = self._refusal_logged = False
 
     # -- health --------------------------------------------------------------------------------
@@ -120,8 +204,8 @@ class Checkpointer:
         """The age in seconds of the oldest state that was restored and not confirmed yet."""
         states = self._cache.scope_states()
         ages = [
-            time.time() - written
-            for scope, written in self._written.items()
+            time.time() - record.written
+            for scope, record in self._scopes.items()
             if scope in states and states[scope].restored
         ]
         return max(0.0, *ages) if ages else None
@@ -133,12 +217,10 @@ class Checkpointer:
         name = position.name
         if self._refusal:
             raise UsageError(f"durable={name!r} needs the cache file: {self._refusal}")
-        if self._group is not None:
+        if self._durable_refusal:
             raise UsageError(
-                f"durable={name!r} can't remember the events of {self._name}: the replica that "
-                "holds a shard handles the shard's events, and the files of the other replicas "
-                "don't have them; give each replica a fixed shard=Shard(index, count), or use a "
-                "Controller"
+                f"durable={name!r} can't remember the events of {self._name}: "
+                f"{self._durable_refusal}"
             )
         if self._started:
             raise UsageError(
@@ -165,49 +247,49 @@ class Checkpointer:
             objects += batch
         if self._access.problem:
             return Start()
-        self._current.add(stored.identity)
+        record = self._records[stored.identity]
+        record.current, record.written = True, stored.written
         self._left.pop(stored.identity, None)
         self._durable.restore(scope, stored)
         self._forget_handlers(stored.handlers)
-        self._written[scope] = stored.written
         queue.put(Replaced(objects, stored.version, restored=True))
         if stored.reread:
             return Start(not_older_than=stored.version)
         return Start(resume_from=stored.version, restored=True)
 
-    async def open_shards(self, source: ListerWatcher, scope: str) -> StoredShards | None:
-        """Return the shards that the file has of one scope of a group; ``None`` for none."""
-        group = self._group
-        if group is None:
-            raise AssertionError("an informer without a group has no shards that come and go")
+    async def open_parts(
+        self, source: ListerWatcher, scope: str, parts: StateParts
+    ) -> StoredParts | None:
+        """Return what the file has of a scope, ``None`` for nothing, and store ``parts`` of the
+        scope from now on.
+        """
         self._started = True
-        await self._wait_removed(scope)
-        self._shards[scope] = RecordedShards(group.count)
-        stored = await self._read_scope(source, scope)
+        stored = await self._read_scope(source, scope, parts)
         if stored is None:
             return None
-        self._current.add(stored.identity)
-        self._stored_shards[scope] = StoredShards(self._access, stored, source.resource, group)
-        return self._stored_shards[scope]
+        self._records[stored.identity].current = True
+        return StoredParts(self._access, stored, source.resource)
 
-    async def _read_scope(self, source: ListerWatcher, scope: str) -> StoredScope | None:
+    async def _read_scope(
+        self, source: ListerWatcher, scope: str, parts: StateParts | None = None
+    ) -> StoredScope | None:
         """Open the file, and return the state of a scope to restore; ``None`` if there is none."""
         await self._wait_removed(scope)
         identity = await self._open(source)
         if not identity:
             return None
         stored = await self._access.read_scopes(identity, "")
-        slot = self._claim(identity, stored)
-        if slot is None or self._access.problem:
+        record = self._claim(identity, stored, scope)
+        if record is None or self._access.problem:
             return None
-        self._identities[scope] = identity
+        record.parts, self._scopes[scope] = parts, record
         # The namespace had other selectors, or its removal may have been delivered in part.
         for each in tuple(self._left.values()):
             if each.scope == scope and (each.identity != identity or each.leaving):
                 await self._remove_left(each, lambda: True)
-        found = [each for each in stored if each.identity == identity and each.slot == slot]
-        if not found or identity in self._current:
-            self._current.add(identity)
+        found = [each for each in stored if (each.identity, each.slot) == (identity, record.slot)]
+        if not found or record.current:
+            record.current = True
             return None
         self._durable.begin(found[0].handlers if not self._family else ())
         return found[0]
@@ -218,10 +300,12 @@ class Checkpointer:
             self._removal_applied.clear()
             await self._removal_applied.wait()
 
-    def _claim(self, identity: str, stored: Sequence[StoredScope]) -> int | None:
-        """Return the slot of the state of ``identity``; ``None`` if the file can't be used."""
-        if identity not in self._slots:
-            slot = self._access.claim(self._durable, identity, stored)
+    def _claim(
+        self, identity: str, stored: Sequence[StoredScope], scope: str = ""
+    ) -> ScopeRecord | None:
+        """Return the record of the state of ``identity``; ``None`` if the file can't be used."""
+        if identity not in self._records:
+            slot = self._access.claim(self._use, identity, stored)
             if slot is None:
                 self._refusal = (
                     "another informer of this program keeps the same objects in the file, for a "
@@ -229,8 +313,8 @@ class Checkpointer:
                 )
                 self._log_refusal()
                 return None
-            self._slots[identity] = slot
-        return self._slots[identity]
+            self._records[identity] = ScopeRecord(identity, slot, scope)
+        return self._records[identity]
 
     async def _open(self, source: ListerWatcher) -> str:
         """Return the identity of a scope that can be restored and recorded; else an empty text."""
@@ -243,8 +327,8 @@ class Checkpointer:
             return ""
         async with self._opening:  # the scopes of an informer are restored at the same time
             if not self._opened:  # the first caller may have been cancelled in between
-                self._uses, self._resource = self._uses + 1, source.resource
-                await self._access.open(source.cluster_identity)
+                self._resource = source.resource
+                await self._access.open(self._use, source.cluster_identity)
                 if self._family and self._durable:
                     await self._open_family()
                 self._opened = True
@@ -257,10 +341,10 @@ class Checkpointer:
     async def _open_family(self) -> None:
         """Read which states of an earlier run the durable listeners know."""
         stored, names = await self._access.read_scopes("", self._family), self._durable.names
-        slot = self._claim(self._family, stored)
+        family = self._claim(self._family, stored)
         for each in stored:
             if each.identity == self._family:
-                if each.slot == slot:
+                if family is not None and each.slot == family.slot:
                     self._begun = each.handlers
                     self._durable.begin(each.handlers)
             elif each.handlers & names:
@@ -272,10 +356,10 @@ class Checkpointer:
         """Write that the removal of a scope is about to be delivered: a program that ends before it
         is handled delivers the removal once more, and then the objects if they are read again.
         """
-        identity = self._identities.get(scope, "")
-        if self._durable and identity in self._current and not self._access.problem:
-            self._leaving.add(identity)
-            await self._access.mark_leaving(identity, self._slots[identity])
+        record = self._scopes.get(scope)
+        if self._durable and record and record.current and not self._access.problem:
+            record.leaving = True
+            await self._access.mark_leaving(record.identity, record.slot)
 
     async def _remove_left(self, stored: StoredScope, is_left: Callable[[], bool]) -> None:
         """Deliver the removal of a state of an earlier run, whose objects the cache never had, to
@@ -287,13 +371,15 @@ class Checkpointer:
         async for batch in self._access.read_objects(stored, self._resource):
             events.extend([Deleted(obj, "scope_removed") for obj in batch])
         await self._access.mark_leaving(stored.identity, stored.slot)
-        if self._access.problem or stored.identity in self._current or not is_left():
+        record = self._records.get(stored.identity)
+        if self._access.problem or (record and record.current) or not is_left():
             return
         self._left.pop(stored.identity, None)
-        self._current.add(stored.identity)
-        self._slots[stored.identity] = stored.slot
-        self._access.claims[stored.identity, stored.slot] = self._durable.names
-        self._removed.add(stored.identity)
+        if record is None:
+            record = ScopeRecord(stored.identity, stored.slot, stored.scope)
+            self._records[stored.identity] = record
+        record.slot, record.current, record.removed = stored.slot, True, True
+        self._use.claims.add((stored.identity, stored.slot))
         self._durable.put_removal(stored, events.chunks)
 
     async def _remove_all_left(self) -> None:
@@ -326,48 +412,39 @@ class Checkpointer:
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Record the changes of a list; those of a restored state are in the file already."""
         scope = kind.scope or ""
-        if scope in self._shards:
-            self._shards[scope].apply(kind)
+        record = self._scopes.get(scope)
+        if record and record.parts:
+            record.parts.apply(kind)
         if kind.reason == "scope_removed" and kind.is_whole:
             self._record_removal(scope)
         if not kind.restored and not self._stopped:
             self._record.record_list(batches)
 
     def _record_removal(self, scope: str) -> None:
-        identity = self._identities.pop(scope, "")
-        self._stored_shards.pop(scope, None)
-        if identity in self._current and not self._stopped:
-            self._leaving.discard(identity)
-            self._removed.add(identity)
+        record = self._scopes.pop(scope, None)
+        if record and record.current and not self._stopped:
+            record.leaving, record.removed = False, True
         self._removal_applied.set()
+
+    def _present(self) -> Iterator[tuple[str, ScopeRecord, CacheState]]:
+        """Return an iterator over the scopes of which the cache has a state."""
+        states = self._cache.scope_states()
+        for scope, record in self._scopes.items():
+            if (state := states.get(scope)) is not None and record.has_state(state):
+                yield scope, record, state
 
     def _seal(self) -> Checkpoint:
         """Return the state of this moment, and the changes since the last such state."""
-        states = self._cache.scope_states()
-        versions = {
-            scope: states[scope].resource_version
-            for scope in self._recorded_scopes()
-            if (states[scope].synced or states[scope].restored)
-            # A member that has not held a shard has no version.
-            and (states[scope].resource_version or scope not in self._shards)
+        rejecting = {"" if "" in self._scopes else key.namespace for key in self._cache.rejected}
+        scopes = {
+            scope: record.seal(state.resource_version, reread=scope in rejecting)
+            for scope, record, state in self._present()
         }
-        shards = {
-            scope: self._shards[scope].seal(version)
-            for scope, version in versions.items()
-            if scope in self._shards
-        }
-        rejecting = frozenset(map(self._scope_of, self._cache.rejected))
+        removed = frozenset(each for each in self._records.values() if each.removed)
+        for each in removed:
+            each.removed = False
         record, self._record = self._record, ChangeRecord()
-        removed, self._removed = frozenset(self._removed), set()
-        identities = {scope: self._identities[scope] for scope in versions}
-        return Checkpoint(versions, rejecting, [record], shards, removed, identities)
-
-    def _recorded_scopes(self) -> list[str]:
-        states = self._cache.scope_states()
-        return [scope for scope in self._identities if scope in states]
-
-    def _scope_of(self, key: ObjectKey) -> str:
-        return "" if "" in self._identities else key.namespace
+        return Checkpoint(scopes, [record], removed)
 
     def freeze(self) -> None:
         """Take the last state that all durable listeners will handle, since one of them closes."""
@@ -408,74 +485,59 @@ class Checkpointer:
     @property
     def _has_unwritten_state(self) -> bool:
         """True if the cache shows another state than the last written one."""
-        states, scopes, stored = self._cache.scope_states(), self._recorded_scopes(), self._stored
-        if self._removed or self._beginning:
+        if self._beginning or any(each.removed for each in self._records.values()):
             return True
-        if len(self._record) or stored is None:
-            return any(states[scope].synced or states[scope].restored for scope in scopes)
-        return any(states[scope].resource_version != stored.versions.get(scope) for scope in scopes)
+        changed, stored = len(self._record) > 0, self._stored
+        return any(
+            changed or scope not in stored or state.resource_version != stored[scope].version
+            for scope, _, state in self._present()
+        )
 
     async def _write(self, sealed: Checkpoint) -> None:
         """Write a state. If this is cancelled, ``close`` writes the state once more."""
-        parts = await split_changes(sealed, self._scope_of)
-        names, leaving = sorted(self._durable.names), self._leaving | self._removed
+        parts, names = await sealed.split_changes(), sorted(self._durable.names)
         writes = [self._scope_write(each, "", names) for each in sealed.removed]
-        writes += [
-            replace(
-                self._scope_write(identity, version, names),
-                reread=scope in sealed.rejecting,
-                changes=changes,
-                shards=self._shards_to_write(scope, sealed),
-                scope=scope,
-                leaving=identity in leaving,
-            )
-            for scope, version in sealed.versions.items()
-            if (identity := sealed.identities[scope])
-            and (
-                (changes := parts[scope])
-                or identity in sealed.removed
-                or sealed.differs(scope, self._stored)
-            )
-        ]
+        for scope, state in sealed.scopes.items():
+            changes, written, record = parts[scope], self._stored.get(scope), state.record
+            if changes or record in sealed.removed or state != written:
+                write = self._scope_write(record, state.version, names)
+                write.reread, write.changes = state.reread, changes
+                write.parts, write.outdated = record.promise(state, written)
+                writes.append(write)
         if beginning := self._beginning:
-            writes.append(self._scope_write(self._family, "0", names))
+            writes.append(self._scope_write(self._records[self._family], "0", names))
         if not writes or await self._access.write(writes):
-            self._stored = replace(sealed, records=())
+            self._stored = sealed.scopes
             self._begun = beginning or self._begun
         self._sealed = None
 
-    def _scope_write(self, identity: str, version: str, names: Sequence[str]) -> ScopeWrite:
-        slot = self._slots[identity]
-        return ScopeWrite(identity, version, False, names, {}, slot=slot, family=self._family)
+    def _scope_write(self, record: ScopeRecord, version: str, names: Sequence[str]) -> ScopeWrite:
+        return ScopeWrite(
+            *(record.identity, version, False, names),
+            changes={},
+            slot=record.slot,
+            family=self._family,
+            scope=record.scope,
+            leaving=record.leaving or record.removed,
+        )
 
     @property
     def _beginning(self) -> frozenset[str]:
         """The durable names, if the file is to be told that their first state is complete."""
-        known = self._family in self._slots and self._cache.state.synced
+        known = self._family in self._records and self._cache.state.synced
         names = self._durable.names
         return names if known and names != self._begun else frozenset()
 
-    def _shards_to_write(self, scope: str, sealed: Checkpoint) -> ShardsWrite | None:
-        group, stored = self._group, self._stored_shards.get(scope)
-        return (
-            None if group is None else shards_to_write(scope, self._stored, sealed, stored, group)
-        )
-
     async def close(self) -> None:
         """Write the last state and leave the file. The informer's tasks have ended."""
-        if not self._uses:
-            self._access.release(self._durable, self._slots)
-            return
         try:
-            if not self._stopped and self._durable.idle:
+            if self._use.opened and not self._stopped and self._durable.idle:
                 self.freeze()
                 self._durable.complete()
             if self._sealed is not None and not self._access.problem and self._durable.have_handled:
                 await self._write(self._sealed)
         finally:
-            self._access.release(self._durable, self._slots)
-            for _ in range(self._uses):
-                await self._access.close()
+            await self._access.close(self._use)
 
     def __repr__(self) -> str:
         return f"<Checkpointer of {self._name} {self._record!r} {self.problem or self._access!r}>"

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer.cachefile.object_blocks import SCHEMA as BLOCKS_SCHEMA
 from aioinformer.cachefile.object_blocks import ObjectBlocks
@@ -32,7 +33,6 @@ from aioinformer.cachefile.stored_scope import (
     ScopeWrite,
     StoredScope,
 )
-from aioinformer.sharding.state.ranges import HashRanges
 
 APPLICATION_ID = 0x61696F69
 """``aioi`` in ASCII: marks a SQLite file as a cache file of this library."""
@@ -210,7 +210,7 @@ class Database:
         scope: StoredScope,
         resource: Resource,
         size: int,
-        ranges: HashRanges | None = None,
+        admit: Admit | None = None,
     ) -> Generator[list[KubeObject]]:
         """Return an iterator over the objects of a scope, in lists of ``size`` objects.
 
@@ -218,7 +218,7 @@ class Database:
         ``CacheFileProblem`` if the file is corrupt.
         """
         with self._explained():
-            objects = self._blocks.read(scope.number, resource, ranges, scope.blocks)
+            objects = self._blocks.read(scope.number, resource, admit, scope.blocks)
             while batch := list(islice(objects, size)):
                 yield batch
 
@@ -247,7 +247,6 @@ class Database:
                 self._blocks.remove(number)
             return
         handlers = msgspec.json.encode(sorted(write.handlers)).decode()
-        shards = "" if write.shards is None else write.shards.complete
         key = (write.identity, write.slot)
         row = execute(READ_SCOPE, key).fetchone()
         if row is None:
@@ -257,14 +256,14 @@ class Database:
             stored = _check_scope(*row)
             number, digest = stored.number, stored.blocks
             written = digest
-        if write.shards is not None and (outdated := write.shards.outdated):
-            found = self._blocks.find_shards(number, outdated, digest)
+        if write.outdated is not None:
+            found = self._blocks.find_keys(number, write.outdated, digest)
             removed: Changes = {key: None for key in found if key not in write.changes}
             written = self._blocks.write(number, removed, digest)
         written = self._blocks.write(number, write.changes, written)
         self._put_scope(
             *(number, *key, write.family, write.scope, write.version, time.time()),
-            *(int(write.reread), handlers, shards, int(write.leaving), written),
+            *(int(write.reread), handlers, write.parts, int(write.leaving), written),
         )
 
     def _put_scope(self, *values: float | str) -> None:
@@ -361,10 +360,10 @@ def _check_scope(*row: Any) -> StoredScope:
     *values, checksum = row
     if _checksum(values) != checksum:
         raise ValueError(f"the state {values[0]} is damaged")
-    number, identity, slot, _, scope, version, written, reread, handlers, shards, *rest = values
+    number, identity, slot, _, scope, version, written, reread, handlers, parts, *rest = values
     names = frozenset(msgspec.json.decode(handlers, type=list[str]))
     return StoredScope(
-        *(number, identity, slot, scope, version, written, bool(reread), names, shards),
+        *(number, identity, slot, scope, version, written, bool(reread), names, parts),
         leaving=bool(rest[0]),
         blocks=rest[1],
     )

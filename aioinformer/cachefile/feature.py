@@ -10,11 +10,10 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.cachefile.cache_file import CacheFile
-from aioinformer.cachefile.checkpointer import Checkpointer
+from aioinformer.cachefile.checkpointer import Checkpointer, StateParts
 from aioinformer.cachefile.durable_position import DurablePosition, DurableSince
+from aioinformer.cachefile.file_access import StoredParts
 from aioinformer.cachefile.state.identity import scope_identity
-from aioinformer.cachefile.stored_shards import StoredShards
-from aioinformer.sharding.state.assignment import ShardAssignment
 
 
 @runtime_checkable
@@ -28,11 +27,13 @@ class ReadsScopes(Protocol):
 
 
 @runtime_checkable
-class ReadsShards(Protocol):
-    """A feature that reads shards, which come and go."""
+class ReadsParts(Protocol):
+    """A feature that reads parts of each scope, which come and go."""
 
     @property
-    def assignment(self) -> ShardAssignment: ...
+    def durable_refusal(self) -> str:
+        """The reason why no listener can be durable."""
+        ...
 
 
 class CacheFileFeature(Feature):
@@ -60,7 +61,7 @@ class CacheFileFeature(Feature):
             "version": self._file.version,
             **identity,
         }
-        several, shards = parts.find(ReadsScopes), parts.find(ReadsShards)
+        several, divided = parts.find(ReadsScopes), parts.find(ReadsParts)
         family = ""
         if several is not None:
             chosen = {**selection, "selectors": several.scope_selectors}
@@ -73,7 +74,7 @@ class CacheFileFeature(Feature):
             selection=selection,
             transform=shape.transform,
             refusal=self._file.refusal(source.resource, shape),
-            group=None if shards is None else shards.assignment,
+            durable_refusal="" if divided is None else divided.durable_refusal,
             family=family,
         )
         parts.observers.append(self._checkpointer)
@@ -91,8 +92,10 @@ class CacheFileFeature(Feature):
         found = self.checkpointer
         return replace(health, restored=found.restored, cache_problem=found.problem)
 
-    async def open_shards(self, source: ListerWatcher, scope: str) -> StoredShards | None:
-        return await self.checkpointer.open_shards(source, scope)
+    async def open_parts(
+        self, source: ListerWatcher, scope: str, parts: StateParts
+    ) -> StoredParts | None:
+        return await self.checkpointer.open_parts(source, scope, parts)
 
     def position(self, name: str, since: DurableSince) -> DurablePosition:
         """Return the position of a listener of that name, which takes the position by joining."""

@@ -15,10 +15,10 @@ from typing import TypeAlias
 from msgspec.msgpack import Decoder, Encoder
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_packed_object
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer.cachefile.state.block_index import BlockEntry, BlockIndex, make_entry
 from aioinformer.cachefile.state.change_record import Changes
-from aioinformer.sharding.state.ranges import HashRanges
 
 SCHEMA = """
 CREATE TABLE blocks (
@@ -66,15 +66,12 @@ class ObjectBlocks:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._execute: Callable[..., sqlite3.Cursor] = connection.execute
         self._indexes: dict[int, BlockIndex] = {}
-        self._digests: dict[int, int] = {}
-        """The digests of the blocks of the scopes in ``_indexes``."""
         self._readers = 0
         """Iterators that read objects. Meanwhile no block is reclaimed."""
 
     def forget(self) -> None:
         """Read the indexes again before they are used: the file has changed in another way."""
         self._indexes.clear()
-        self._digests.clear()
 
     def _index(self, scope: int, digest: int | None) -> BlockIndex:
         """Return the index of a scope, which is read from the file for the first call."""
@@ -97,7 +94,7 @@ class ObjectBlocks:
             entries = self._read_entries(number)
             yield number, entries, index.add_older(number, entries)
         if scope not in self._indexes:  # a write meanwhile has read the index as well
-            self._indexes[scope], self._digests[scope] = index, found
+            self._indexes[scope], index.digest = index, found
 
     def _find_objects(self, scope: int, digest: int | None) -> Iterator[Part]:
         """Return an iterator over the blocks of a scope, and the present objects in them."""
@@ -137,7 +134,7 @@ class ObjectBlocks:
     # -- reading -------------------------------------------------------------------------------
 
     def read(
-        self, scope: int, resource: Resource, ranges: HashRanges | None, digest: int | None = None
+        self, scope: int, resource: Resource, admit: Admit | None, digest: int | None = None
     ) -> Iterator[KubeObject]:
         """Return an iterator over the objects of a scope, which must not be changed meanwhile.
 
@@ -146,11 +143,11 @@ class ObjectBlocks:
         self._readers += 1
         try:
             for number, entries, found in self._find_objects(scope, digest):
-                if ranges is not None:
+                if admit is not None:
                     found = [
                         (key, place)
                         for key, place in found
-                        if ranges.has(entries[place].uid, key.namespace)
+                        if admit(entries[place].uid, key.namespace)
                     ]
                 for key, entry, raw in self._read_items(number, entries, found):
                     yield create_packed_object(key, entry.uid, entry.version, raw, resource)
@@ -168,23 +165,19 @@ class ObjectBlocks:
         self._append(scope, index, _changed_items(index, changes))
         if index.excess and not self._readers:
             limit = RECLAIMED_FOR_ONE * len(changes) + BLOCK_ENTRIES
-            self._append(scope, index, self._reclaim(scope, index, limit))
-        return self._digests[scope]
+            self._append(scope, index, self._reclaim(index, limit))
+        return index.digest
 
     def remove(self, scope: int) -> None:
         self._indexes.pop(scope, None)
-        self._digests.pop(scope, None)
         self._execute("DELETE FROM blocks WHERE scope = ?", (scope,))
 
-    def find_shards(
-        self, scope: int, ranges: HashRanges, digest: int | None = None
-    ) -> list[ObjectKey]:
-        """Return the keys of the objects in ``ranges``."""
+    def find_keys(self, scope: int, admit: Admit, digest: int | None = None) -> list[ObjectKey]:
         return [
             key
             for _, entries, found in self._find_objects(scope, digest)
             for key, place in found
-            if ranges.has(entries[place].uid, key.namespace)
+            if admit(entries[place].uid, key.namespace)
         ]
 
     def _append(self, scope: int, index: BlockIndex, items: Iterable[Item]) -> None:
@@ -209,21 +202,18 @@ class ObjectBlocks:
         number = self._execute(query, (scope, entries, bodies, *checksums)).lastrowid
         if number is None:
             raise AssertionError("SQLite has inserted a row without a number")
-        self._digests[scope] = _wrap(self._digests[scope] + _digest(number, *checksums))
+        index.digest = _wrap(index.digest + _digest(number, *checksums))
         index.add(number, [(key, entry.size) for key, entry, _ in items])
         time.sleep(0)  # lets the event loop's thread have the interpreter
 
-    def _reclaim(self, scope: int, index: BlockIndex, limit: int) -> Iterator[Item]:
+    def _reclaim(self, index: BlockIndex, limit: int) -> Iterator[Item]:
         """Remove the oldest blocks, at most about ``limit`` entries. Yield the items to keep."""
         while limit > 0 and index.excess:
             number = index.numbers[0]
             entries = self._read_entries(number)
             yield from self._read_items(number, entries, index.reclaim(entries))
-            query = (
-                "DELETE FROM blocks WHERE id = ? RETURNING id, entries_checksum, bodies_checksum"
-            )
-            for removed in self._execute(query, (number,)).fetchall():
-                self._digests[scope] = _wrap(self._digests[scope] - _digest(*removed))
+            for removed in self._execute(REMOVE_BLOCK, (number,)).fetchall():
+                index.digest = _wrap(index.digest - _digest(*removed))
             limit -= len(entries)
 
     def __repr__(self) -> str:

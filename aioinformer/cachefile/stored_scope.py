@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from aioinformer._core.objects.object_key import Admit
 from aioinformer.cachefile.state.change_record import Changes
-from aioinformer.sharding.state.ranges import HashRanges
 
 
 class CacheFileProblem(Exception):
@@ -31,24 +31,15 @@ class StoredScope(Struct, frozen=True):
     """True if newer versions of some objects were rejected, so that a list is needed."""
     handlers: frozenset[str]
     """The durable listeners that have handled this state."""
-    shards: str = ""
-    """The shards of a group whose state this is, as ``format_shards`` writes them; or empty."""
+    parts: str = ""
+    """The parts of the objects whose state this is, in the words of ``StateParts``; or empty."""
     leaving: bool = False
     """True if the durable listeners may have received the removal of these objects."""
     blocks: int = 0
     """The digest of the blocks with the objects."""
 
 
-class ShardsWrite(Struct, frozen=True):
-    """The shards of a group that a write is about."""
-
-    complete: str
-    """The shards whose objects are the state of the write's version, as text."""
-    outdated: HashRanges
-    """Shards whose rows of an earlier run are removed, unless they are among the changes."""
-
-
-class ScopeWrite(Struct, frozen=True):
+class ScopeWrite(Struct):
     """The changes that make a stored state of one scope a later one."""
 
     identity: str
@@ -57,7 +48,10 @@ class ScopeWrite(Struct, frozen=True):
     reread: bool
     handlers: Sequence[str]
     changes: Changes
-    shards: ShardsWrite | None = None
+    parts: str = ""
+    """The parts of the objects whose state this is."""
+    outdated: Admit | None = None
+    """Objects whose rows of an earlier run are removed, unless they are among the changes."""
     slot: int = 0
     family: str = ""
     """The identity of an informer of several namespaces, without the namespace; or empty."""

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer.errors.texts import one_line
-from aioinformer.shardgroup.state.shard_sets import format_shards
+from aioinformer.sharding.state.shard_sets import format_shards
 
 GroupState: TypeAlias = Literal["idle", "joining", "member", "lost", "leaving", "left", "failed"]
 """``joining``: the member's Lease isn't acquired yet. ``lost``: the Lease wasn't renewed in time,

@@ -27,8 +27,8 @@ from aioinformer.leaderelection.state.lease import LeaseRecord, group_of_lease
 from aioinformer.leaderelection.suspend_clock import SuspendAwareClock
 from aioinformer.shardgroup.state.member import GroupMember, MoveKind, ShardMove
 from aioinformer.shardgroup.state.planner import AssignmentWrite, StaleLease
-from aioinformer.shardgroup.state.shard_sets import format_shards
 from aioinformer.shardgroup.subscriptions import GroupSubscriptions
+from aioinformer.sharding.state.shard_sets import format_shards
 
 log = logging.getLogger("aioinformer.shards")
 lease_log = logging.getLogger("aioinformer.election")

@@ -15,19 +15,21 @@ from aioinformer._runtime.informer.feature import (
 )
 from aioinformer._runtime.informer.reflectors import RunReflector
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer.sharding.gained_state import RestorableShards
 from aioinformer.sharding.group_reflectors import GroupReflectors
 from aioinformer.sharding.group_shards import GroupShards
-from aioinformer.sharding.shard_source import is_whole
+from aioinformer.sharding.shard_source import DURABLE_REFUSAL, is_whole
 from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.sharding.state.shard import Shard
+from aioinformer.sharding.stored_shards import StoredShards, StoredState
 
 
 @runtime_checkable
 class KeepsShards(Protocol):
     """A feature that keeps the state of shards from one run to the next."""
 
-    async def open_shards(self, source: ListerWatcher, scope: str) -> RestorableShards | None:
+    async def open_parts(
+        self, source: ListerWatcher, scope: str, parts: StoredShards
+    ) -> StoredState | None:
         """See ``OpenShards``."""
         ...
 
@@ -54,6 +56,8 @@ class ShardFeature(Feature):
 class GroupFeature(Feature):
     """The shards that a group has assigned to this member."""
 
+    durable_refusal = DURABLE_REFUSAL
+
     def __init__(self, assignment: ShardAssignment) -> None:
         self.assignment = assignment
         self._shards: GroupShards | None = None
@@ -73,7 +77,7 @@ class GroupFeature(Feature):
     ) -> GroupReflectors:
         keeper = parts.find(KeepsShards)
         reflectors = GroupReflectors(
-            parts.name, self.assignment, make, None if keeper is None else keeper.open_shards
+            parts.name, self.assignment, make, None if keeper is None else keeper.open_parts
         )
         self._shards = reflectors.shards
         return reflectors

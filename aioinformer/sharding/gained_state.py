@@ -6,44 +6,14 @@ are applied here, and the state is passed on once the server has confirmed that 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Delta, Replaced, StateEntry
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.sharding.state.ranges import HashRanges
-
-
-class RestorableShards(Protocol):
-    """The shards of one scope that a cache file has of an earlier run."""
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def problem(self) -> str:
-        """The reason why the file is no longer used; empty while the file is used."""
-        ...
-
-    def find(self, shards: frozenset[int]) -> frozenset[int]: ...
-
-    def discard(self, shards: frozenset[int]) -> None:
-        """Restore these shards no more: the cache holds a later state of them."""
-
-    def read(self, ranges: HashRanges) -> AsyncIterator[list[KubeObject]]:
-        """Return the objects of shards in lists. After a problem the iterator ends early."""
-        ...
-
-
-class OpenShards(Protocol):
-    async def __call__(self, source: ListerWatcher, scope: str) -> RestorableShards | None:
-        """Return the shards that the file has of a scope; ``None`` if it has none.
-
-        ``source`` is that of the objects of all shards.
-        """
-        ...
+from aioinformer.sharding.stored_shards import StoredState
 
 
 class PublishGained(Protocol):
@@ -66,8 +36,8 @@ class GainedState:
         self._version = ""
         self._confirmed = False
 
-    async def restore_from(self, stored: RestorableShards, ranges: HashRanges) -> None:
-        async for batch in stored.read(ranges):
+    async def restore_from(self, stored: StoredState, ranges: HashRanges) -> None:
+        async for batch in stored.read(ranges.has):
             self._objects.update({obj.key: obj for obj in batch})
         self._version = stored.version
 

@@ -18,10 +18,10 @@ from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.sharding.gained_state import OpenShards
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.shard_reader import ShardReader
 from aioinformer.sharding.state.assignment import ShardAssignment
+from aioinformer.sharding.stored_shards import OpenShards
 
 log = logging.getLogger("aioinformer.scopes")
 

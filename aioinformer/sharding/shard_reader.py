@@ -31,7 +31,7 @@ from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.sharding.gained_state import GainedState, OpenShards, RestorableShards
+from aioinformer.sharding.gained_state import GainedState
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.state.shard_filter import ShardFilter
 from aioinformer.sharding.state.shard_reads import (
@@ -42,6 +42,7 @@ from aioinformer.sharding.state.shard_reads import (
     StateAge,
     StateUse,
 )
+from aioinformer.sharding.stored_shards import OpenShards, StoredShards, StoredState
 
 log = logging.getLogger("aioinformer.scopes")
 
@@ -71,7 +72,7 @@ class ShardReader:
         self._group = group
         self._scope = scope
         self._open_shards = open_shards
-        self._stored: RestorableShards | None = None
+        self._stored = StoredShards(shards)
         self._reads = ShardReads()
         self._main: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -85,7 +86,7 @@ class ShardReader:
         try:
             if self._open_shards is not None:
                 source = self._reflector.unsharded_source
-                self._stored = await self._open_shards(source, self._scope)
+                await self._stored.open(self._open_shards, source, self._scope)
             shards = self._shards
             self._make(self._observe().open(shards.held, assigned_once=shards.assigned_once))
             await asyncio.get_running_loop().create_future()
@@ -137,11 +138,10 @@ class ShardReader:
 
     def _observe(self) -> ShardReads:
         """Return the state of the requests, which knows the facts of this moment then."""
-        stored = self._stored
         self._reads.observe(
             reads_state=self._reflector.reads_state,
             has_unread=self._filter.gained is not None,
-            restorable=frozenset() if stored is None else stored.find(self._shards.held),
+            restorable=self._stored.find(self._shards.held),
         )
         return self._reads
 
@@ -180,8 +180,7 @@ class ShardReader:
 
     def _start_main(self, resume_from: str | None = None) -> None:
         """Let the reflector read the watched shards, by a watch or beginning with their state."""
-        if self._stored is not None:
-            self._stored.discard(self._reads.watched)
+        self._stored.discard(self._reads.watched)
         request = self._run_main(resume_from)
         self._main = self._group.start(request, name=f"reflector of {self._name}")
 
@@ -208,7 +207,7 @@ class ShardReader:
         queue = GainedState(self._publish_gained)
         gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reporter)
         self._gained_reflector = gained
-        stored = self._stored if kind is GainedRead.RESTORE else None
+        stored = self._stored.state if kind is GainedRead.RESTORE else None
         name = f"reflector of gained shards of {self._name}"
         self._gain = self._group.start(_run_gain(gained, queue, stored), name=name)
 
@@ -260,9 +259,7 @@ def _age_of(version: str, watched: str, *, follows: bool) -> StateAge:
     return StateAge.BEHIND if follows else StateAge.OUTDATED
 
 
-async def _run_gain(
-    reflector: Reflector, queue: GainedState, stored: RestorableShards | None
-) -> None:
+async def _run_gain(reflector: Reflector, queue: GainedState, stored: StoredState | None) -> None:
     """Read the state of gained shards. ``queue`` passes the state on, which ends this.
 
     ``stored`` is the cache file to begin with; ``None`` to list.

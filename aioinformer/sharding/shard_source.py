@@ -14,6 +14,14 @@ if TYPE_CHECKING:  # for informers of shards
     from aioinformer.sharding.state.shard_filter import ShardFilter
 
 
+DURABLE_REFUSAL = (
+    "the replica that holds a shard handles the shard's events, and the files of the other "
+    "replicas don't have them; give each replica a fixed shard=Shard(index, count), or use a "
+    "Controller"
+)
+"""The reason why no listener of an informer on a group can be durable."""
+
+
 def is_whole(shard: Shard | ShardAssignment | None) -> bool:
     """Return True if ``shard`` is the only one of its resource: ``Shard(0, 1)``."""
     if shard is None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection
 
 from aioinformer import Bookmark, KubeObject
 from aioinformer._core.objects.deltas import Confirmed, Replaced
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer.sharding.gained_state import GainedState
 from aioinformer.sharding.state.ranges import HashRanges
@@ -31,16 +32,11 @@ class StoredPods:
     """The shards of a cache file in memory."""
 
     version = "5"
+    parts = "1"
     problem = ""
 
-    def find(self, shards: frozenset[int]) -> frozenset[int]:
-        return shards
-
-    def discard(self, shards: frozenset[int]) -> None:
-        """Keep no state of shards."""
-
-    async def read(self, ranges: HashRanges) -> AsyncIterator[list[KubeObject]]:
-        assert ranges is RANGES
+    async def read(self, admit: Admit) -> AsyncIterator[list[KubeObject]]:
+        assert admit == RANGES.has
         yield [pod("a", rv="1"), pod("b", rv="2")]
         yield [pod("c", rv="3")]
 

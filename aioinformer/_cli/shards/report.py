@@ -14,8 +14,8 @@ from typing import Any
 
 from aioinformer.shardgroup.state.records import GroupAssignment, GroupLayout, MemberRecord
 from aioinformer.shardgroup.state.rendezvous import shard_owners
-from aioinformer.shardgroup.state.shard_sets import format_shards
 from aioinformer.sharding.state.shard import MAX_SHARDS
+from aioinformer.sharding.state.shard_sets import format_shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

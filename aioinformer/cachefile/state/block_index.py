@@ -53,6 +53,8 @@ class BlockIndex:
     def __init__(self) -> None:
         self.numbers: deque[int] = deque()
         """The numbers of the blocks, the oldest first. To be read only."""
+        self.digest = 0
+        """The digest of the blocks, which ``ObjectBlocks`` counts."""
         self._newest: dict[ObjectKey, int] = {}
         """The number of the block with the newest entry of each key; negative for a removal."""
         self._namespaces: dict[str, str] = {}

@@ -20,8 +20,8 @@ from aioinformer.leaderelection.state.lease import (
     LeaseRecord,
     resource_version,
 )
-from aioinformer.shardgroup.state.shard_sets import format_shards, parse_shards
 from aioinformer.sharding.state.ranges import ShardKey
+from aioinformer.sharding.state.shard_sets import format_shards, parse_shards
 
 LAYOUT = "aioinformer/shard-layout"
 HELD = "aioinformer/shards-held"

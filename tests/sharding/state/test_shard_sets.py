@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.shardgroup.state.shard_sets import format_shards, parse_shards
+from aioinformer.sharding.state.shard_sets import format_shards, parse_shards
 
 
 @given(st.frozensets(st.integers(0, 199)))
