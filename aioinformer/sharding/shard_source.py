@@ -1,15 +1,20 @@
-"""The source and the check of one shard of a resource."""
+"""What a reflector of one shard, or of the shards of a group, is made with."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer._core.objects.kube_object import DeleteReason, KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsListOptions
+from aioinformer._runtime.reflector.delta_queue import EntryQueue, InformerQueue
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer.sharding.state.assignment import ShardAssignment
+    from aioinformer.sharding.state.ranges import HashRanges
     from aioinformer.sharding.state.shard import Shard
     from aioinformer.sharding.state.shard_filter import ShardFilter
 
@@ -31,18 +36,19 @@ def group_of(shard: Shard | ShardAssignment | None) -> ShardAssignment | None:
     return None if isinstance(shard, Shard) else shard
 
 
-def make_shard_filter(
-    shard: Shard | ShardAssignment | None, resource: Resource
-) -> ShardFilter | None:
-    """Return a new filter for a shard of ``resource``; ``None`` if all objects are read.
+def read_shard(
+    shard: Shard | ShardAssignment | None, resource: Resource, queue: InformerQueue
+) -> tuple[EntryQueue, ShardFilter | None]:
+    """Return the queue and the filter of a reflector that reads a shard of ``resource``.
 
-    The filter of a group has no shards yet.
+    ``queue`` is the informer's. The filter is ``None`` if all objects are read, and has no shards
+    yet for a group.
 
     Raises:
         UsageError: the shards are by namespace, and the objects are in none.
     """
     if shard is None or is_whole(shard):
-        return None
+        return queue, None
     from aioinformer.sharding.state.ranges import HashRanges  # for informers of shards
     from aioinformer.sharding.state.shard import Shard
     from aioinformer.sharding.state.shard_filter import ShardFilter
@@ -54,12 +60,39 @@ def make_shard_filter(
             f"{example} that splits by uid"
         )
     if isinstance(shard, Shard):
-        return ShardFilter(shard.ranges)
-    return ShardFilter(HashRanges.of((), shard.count, shard.by))
+        return queue, ShardFilter(shard.ranges)
+    chosen = ShardFilter(HashRanges.of((), shard.count, shard.by))
+    return GroupQueue(queue, chosen), chosen
 
 
-def select_shard(source: ListerWatcher, shard: ShardFilter | None) -> ListerWatcher:
-    """Return ``source`` asking for the objects of a shard alone, if it takes list options."""
-    if shard is None or not isinstance(source, SupportsListOptions):
-        return source
-    return source.with_list_options({"shardSelector": shard.requested.selector})
+class GroupQueue:
+    """The queue of a reflector of shards that come and go."""
+
+    def __init__(self, queue: InformerQueue, shards: ShardFilter) -> None:
+        self._queue = queue
+        self._shards = shards
+
+    @property
+    def fifo(self) -> DeltaFIFO:
+        return self._queue.fifo
+
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        return self._queue.feed(self._shards.drop_repeated(entries))
+
+    def replace(
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        *,
+        reason: DeleteReason = "vanished",
+        gained: HashRanges | None = None,
+    ) -> None:
+        if reason == "vanished":
+            gained = self._shards.complete_state()
+        self._queue.replace(objects, resource_version, reason=reason, gained=gained)
+
+    def confirm(self) -> None:
+        self._queue.confirm()
+
+    async def room(self) -> None:
+        await self._queue.room()

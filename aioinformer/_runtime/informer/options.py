@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._runtime.reporting.problem import OnError
     from aioinformer.cachefile.cache_file import CacheFile
     from aioinformer.namespaces.state.scopes import Namespaces
+    from aioinformer.sharding.state.assignment import ShardAssignment
+    from aioinformer.sharding.state.shard import Shard
 
 ReportBlocking: TypeAlias = bool | Literal["stack"]
 
@@ -40,6 +42,7 @@ class InformerKeywords(ReflectorKeywords, total=False):
     on_error: OnError | None
     metrics: Metrics | None
     tracing: Tracing | None
+    shard: Shard | ShardAssignment | None
     cache: CacheFile | None
 
 
@@ -81,6 +84,11 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     tracing: Tracing | None = None
     """Makes spans of requests and calls of handlers; see ``aioinformer.adapters.opentelemetry``."""
 
+    shard: Shard | ShardAssignment | None = None
+    """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. The server
+    selects the part if it has the feature (KEP-5866, alpha), otherwise this library does, by the
+    same hash. ``None`` and ``Shard(0, 1)`` read all objects. A group of replicas reads the shards
+    that this member holds."""
     cache: CacheFile | None = None
     """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
 
@@ -91,6 +99,7 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
             raise ValueError(
                 f'report_blocking must be True, False or "stack", not {self.report_blocking!r}'
             )
+        _check_shard(self.shard)
         check_hook(self.on_error)
         _check_cache(self.cache)
         _check_fail_fast(self.fail_fast)
@@ -117,6 +126,16 @@ def _check_fail_fast(errors: object) -> None:
             f"fail_fast must be a tuple of errors such as (Forbidden,), not {errors!r}; to end the "
             "informer with an error of a handler, pass fail_fast=True to add_handler()"
         )
+
+
+def _check_shard(shard: object) -> None:
+    if shard is None:
+        return
+    from aioinformer.sharding.state.assignment import ShardAssignment  # for informers of shards
+    from aioinformer.sharding.state.shard import Shard
+
+    if isinstance(shard, type) or not isinstance(shard, Shard | ShardAssignment):
+        raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {shard!r}")
 
 
 def _check_cache(cache: object) -> None:

@@ -44,7 +44,7 @@ from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import InformerError, NotRunning, NotSynced, UsageError
 from aioinformer.namespaces.scoped_source import ScopedSource
-from aioinformer.sharding.shard_source import group_of
+from aioinformer.sharding.shard_source import group_of, read_shard
 
 # Parts for the users of an option alone: their modules are loaded by the first informer with the
 # option, so that other programs start sooner.
@@ -146,6 +146,7 @@ class InformerPipeline(Generic[T]):
             metadata_only=shape.metadata_only,
             managed_fields=self._managed_fields,
             profile=profile,
+            select=partial(read_shard, options.shard),
         )
 
     def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
@@ -267,8 +268,8 @@ class InformerPipeline(Generic[T]):
             return "another shard"
         if reflector is None:
             return ""
-        ranges, source = reflector.ranges, reflector.source
-        if shards is None and ranges is not None and not ranges.has(obj.uid, key.namespace):
+        source, filter = reflector.source, reflector.filter
+        if shards is None and filter is not None and not filter.admits(obj.uid, key.namespace):
             return "another shard"
         if served_namespace(source) not in (None, key.namespace):
             return f"namespace {key.namespace}"

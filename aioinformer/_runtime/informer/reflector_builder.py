@@ -10,7 +10,9 @@ from msgspec import Struct
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.reflector.delta_queue import EntryQueue, ScopeQueue
+from aioinformer._core.objects.object_key import ObjectFilter
+from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.reflector.delta_queue import EntryQueue, InformerQueue, ScopeQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
     SupportsListOptions,
@@ -38,11 +40,13 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     metadata_only: bool
     managed_fields: bool
     profile: ServerProfile | None
+    select: Callable[[Resource, InformerQueue], tuple[EntryQueue, ObjectFilter | None]]
+    """Returns the queue and the filter of a reflector that feeds the given queue."""
 
     def make(
         self,
         source: ListerWatcher,
-        queue: EntryQueue,
+        queue: InformerQueue,
         *,
         reporter: InformerReporter | None = None,
         optional: bool = False,
@@ -58,15 +62,17 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
             if not isinstance(source, SupportsListOptions):
                 raise UsageError(f"{source!r} takes no list_options=")
             source = source.with_list_options(query)
+        entries, filter = self.select(source.resource, queue)
         return Reflector(
             source,
-            queue,
+            entries,
             options=self.options,
             profile=self.profile,
             managed_fields=self.managed_fields,
             converter=self.converter,
             deduplicate=self.deduplicate,
             fail_fast=() if optional else self.fail_fast,
+            filter=filter,
             reporter=reporter or self.reporter,
         )
 

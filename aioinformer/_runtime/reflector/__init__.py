@@ -8,7 +8,6 @@ reflector        carries out what the list/watch state machine decides: lists, r
 list_reader      reads one page of a list
 watchdog         the timer of the idle timeout
 poll_wait        the wait between lists, where the server refuses watches
-shard_source     asks the server for a shard, and makes the check of what it sends
 delta_queue      the DeltaFIFO with waiting at both ends
 options          the options of a reflector, as one frozen value
 """
