@@ -23,7 +23,7 @@ from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, Ob
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, NamesOrigin
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.cachefile.cache_file import CacheFile
 from aioinformer.cachefile.checkpoint import Checkpoint, finish_record, split_changes
@@ -242,7 +242,7 @@ class Checkpointer:
         if self._refusal:
             self._log_refusal()
             return ""
-        if not isinstance(source, SupportsCacheFile):
+        if not isinstance(source, NamesOrigin):
             self._refusal = f"{source!r} says neither its cluster nor its selection"
             self._log_refusal()
             return ""

@@ -21,8 +21,8 @@ from aioinformer.cachefile.stored_scope import CacheFileProblem, ScopeWrite, Sto
 from aioinformer.sharding.state.ranges import HashRanges
 
 if TYPE_CHECKING:
+    from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
     from aioinformer.cachefile.database import Database
-    from aioinformer.cachefile.state.identity import ClusterIdentity
 
 log = logging.getLogger("aioinformer.cachefile")
 

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.cachefile import database as database_module
 from aioinformer.cachefile.database import PAGE_BYTES, Database
 from aioinformer.cachefile.state import block_index
 from aioinformer.cachefile.state.change_record import Changes
-from aioinformer.cachefile.state.identity import ClusterIdentity
 from aioinformer.cachefile.stored_scope import CacheFileProblem, ScopeWrite
 from tests.core.builders import PODS, pod
 
@@ -272,7 +272,7 @@ def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(
     database = open_database(path)
     code = (
         "import sys; from pathlib import Path\n"
-        "from aioinformer.cachefile.state.identity import ClusterIdentity\n"
+        "from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity\n"
         "from aioinformer.cachefile import database\n"
         "database.LOCK_SECONDS = 0.1\n"
         "from aioinformer.cachefile.stored_scope import CacheFileProblem\n"

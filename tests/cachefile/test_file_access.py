@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.cachefile import database
 from aioinformer.cachefile.database import Database
 from aioinformer.cachefile.file_access import FileAccess
-from aioinformer.cachefile.state.identity import ClusterIdentity
 
 CLUSTER = ClusterIdentity("uid", "endpoint")
 

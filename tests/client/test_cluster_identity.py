@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from aioinformer._client.client import IDENTITY_SECONDS, find_cluster_identity
-from aioinformer.cachefile.state.identity import ClusterIdentity
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.errors import ConnectionFailed
 from aioinformer.testing.simulation import run
 

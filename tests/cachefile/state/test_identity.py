@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer.cachefile.state.identity import ClusterIdentity, describe_function, scope_identity
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
+from aioinformer.cachefile.state.identity import describe_function, scope_identity
 from tests.core.builders import NODES, PODS
 
 
