@@ -317,8 +317,8 @@ def body_error(
     """
     if not obj.raw:
         return UsageError(
-            f"{obj.resource} {obj.key} has no JSON to read, since its informer has model=: read the "
-            "model with the informer's lister.get(key), or use convert= in place of model="
+            f"{obj.resource} {obj.key} has no JSON to read, since its informer has model=: read "
+            "the model with the informer's lister.get(key), or use convert= in place of model="
         )
     deep = isinstance(error, RecursionError)
     reason = "it is nested too deeply" if deep else discard_input(error)
