@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-from msgspec.json import Decoder
+from msgspec.json import decode
 
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.objects.deltas import Bookmark, Delta
@@ -20,21 +19,6 @@ from aioinformer.sharding.state.ranges import HashRanges
 MAX_RANGES = 32
 """The most ranges that a server is asked for. Each takes a hundred bytes of the URL, of which some
 proxies accept 8 kB. With more ranges, a wider selector is sent, and the check drops the rest."""
-
-
-class _ShardInfo(Struct):
-    selector: str = ""
-
-
-class _ListMetadata(Struct, rename="camel"):
-    shard_info: _ShardInfo | None = None
-
-
-class _List(Struct):
-    metadata: _ListMetadata
-
-
-_decode_list = Decoder(_List).decode
 
 
 class ShardFilter:
@@ -114,10 +98,9 @@ class ShardFilter:
             ProtocolError: the server has applied another selector than the requested one.
         """
         try:
-            info = _decode_list(envelope).metadata.shard_info
-        except DECODE_ERRORS:  # the metadata come after the items
+            applied = HashRanges.parse(decode(envelope)["metadata"]["shardInfo"]["selector"])
+        except (*DECODE_ERRORS, LookupError, TypeError):  # no such text, or after the items
             return False
-        applied = None if info is None else HashRanges.parse(info.selector)
         if applied is not None and applied != self.requested:
             raise ProtocolError(
                 "the server has applied another shard selector to the list than the requested one",
