@@ -100,7 +100,7 @@ _PAGES = {
     "lowlevel": (
         "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue IndexFunction Indexer"
         " InformerOptions ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync"
-        " ScopeHealth Shape Source Transform WatchRequest"
+        " ScopeHealth Shape Source Start Transform WatchRequest"
     ),
     "metrics": "Levels Metrics",
     "operator": "ControllerBuilder OperatorHealth",

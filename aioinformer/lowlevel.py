@@ -14,7 +14,7 @@ Example::
 
     from aioinformer.lowlevel import (
         BUILT_IN, Bookmark, Delta, DeltaFIFO, DeltaQueue, IndexFunction, Indexer, ListerWatcher,
-        ListRequest, Reflector, ReflectorOptions, Replaced, Resync, Source, WatchRequest,
+        ListRequest, Reflector, ReflectorOptions, Replaced, Resync, Source, Start, WatchRequest,
     )
 
     (resource,) = [each for each in BUILT_IN if str(each) == "pods"]
@@ -31,7 +31,7 @@ Example::
     queue = DeltaQueue()
     fifo: DeltaFIFO = queue.fifo
     reflector = Reflector(server, queue, options=ReflectorOptions(watch_list=False))
-    running = asyncio.create_task(reflector.run())
+    running = asyncio.create_task(reflector.run(Start(newest=True)))
     await queue.ready()
     entry = queue.pop()
     match entry:
@@ -81,7 +81,7 @@ from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.codec.shape import Shape, Transform
-from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, Start, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer._runtime.informer.options import InformerOptions
@@ -110,6 +110,7 @@ __all__ = [
     "ScopeHealth",
     "Shape",
     "Source",
+    "Start",
     "Transform",
     "WatchRequest",
 ]

@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.codec.shape import Transform
+from aioinformer._core.listwatch.reflector_requests import Start
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.listener import Listener
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, NamesOrigin
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.cachefile.cache_file import CacheFile
@@ -149,36 +150,30 @@ class Checkpointer:
 
     # -- restoring -----------------------------------------------------------------------------
 
-    async def restore_and_run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
+    async def restore_and_run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
         """Run a reflector, and continue the stored state of its scope if there is one."""
         self._started = True
-        stored = await self._restore(reflector.source, queue, scope)
-        if stored is None:
-            await reflector.run()
-        elif stored.reread:
-            await reflector.run(not_older_than=stored.version)
-        else:
-            await reflector.run(resume_from=stored.version, restored=True)
+        await reflector.run(await self._restore(reflector.source, queue, scope))
 
-    async def _restore(
-        self, source: ListerWatcher, queue: InformerQueue, scope: str
-    ) -> StoredScope | None:
-        """Queue the stored state of a scope. Return it; ``None`` if nothing is stored."""
+    async def _restore(self, source: ListerWatcher, queue: EntryQueue, scope: str) -> Start:
+        """Queue the stored state of a scope, if there is one; return what to read first."""
         stored = await self._read_scope(source, scope)
         if stored is None:
-            return None
+            return Start()
         objects: list[KubeObject] = []
         async for batch in self._access.read_objects(stored, source.resource):
             objects += batch
         if self._access.problem:
-            return None
+            return Start()
         self._current.add(stored.identity)
         self._left.pop(stored.identity, None)
         self._durable.restore(scope, stored)
         self._forget_handlers(stored.handlers)
         self._written[scope] = stored.written
-        queue.restore(objects, stored.version)
-        return stored
+        queue.put(Replaced(objects, stored.version, restored=True))
+        if stored.reread:
+            return Start(not_older_than=stored.version)
+        return Start(resume_from=stored.version, restored=True)
 
     async def open_shards(self, source: ListerWatcher, scope: str) -> StoredShards | None:
         """Return the shards that the file has of one scope of a group; ``None`` for none."""

@@ -13,15 +13,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from aioinformer._core.objects.deltas import Bookmark, Confirmed, Delta, Replaced, StateEntry
 from aioinformer._runtime.informer.reflectors import (
     RunReflector,
     ScopePart,
     run_reflector,
     with_excluded,
 )
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue, ScopeQueue
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health, InformerState, ScopeHealth
 from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
@@ -45,6 +46,49 @@ _WORST_FIRST: tuple[InformerState, ...] = (
 
 
 _NOT_STARTED = ReflectorStatus()
+
+
+class ScopeQueue:
+    """The end of a shared DeltaQueue that the reflector of one namespace feeds.
+
+    Whole states and bookmarks carry the namespace as their scope; changes have it in their key.
+    """
+
+    def __init__(self, queue: DeltaQueue, namespace: str) -> None:
+        self._queue = queue
+        self._namespace = namespace
+        self.closed = False
+        """True once the namespace was removed. Nothing is queued any more."""
+
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        if self.closed:
+            return False
+        return self._queue.feed(
+            [
+                Bookmark(each.resource_version, each.ends_initial, self._namespace)
+                if isinstance(each, Bookmark)
+                else each
+                for each in entries
+            ]
+        )
+
+    def put(self, entry: StateEntry) -> None:
+        if self.closed:
+            return
+        if isinstance(entry, Replaced | Confirmed):
+            entry = structs.replace(entry, scope=self._namespace)
+        self._queue.put(entry)
+
+    def remove(self) -> None:
+        """Queue the removal of the namespace's objects, and nothing after it."""
+        self.put(Replaced((), "", "scope_removed"))
+        self.closed = True
+
+    async def room(self) -> None:
+        await self._queue.room()
+
+    def __repr__(self) -> str:
+        return f"<ScopeQueue of {self._namespace} {self._queue!r}>"
 
 
 class _ScopeReader(Struct, eq=False):

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
-from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.objects.deltas import Bookmark, Delta
-from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
+from aioinformer._core.objects.deltas import Bookmark, Confirmed, Delta, Replaced, StateEntry
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.sharding.state.ranges import HashRanges
@@ -61,7 +60,6 @@ class GainedState:
     """An ``EntryQueue`` that collects the state of gained shards, and passes the state on."""
 
     def __init__(self, publish: PublishGained) -> None:
-        self.fifo = DeltaFIFO()
         self._publish: PublishGained | None = publish
         self._objects: dict[ObjectKey, KubeObject] = {}
         """The restored objects, with the changes since."""
@@ -91,22 +89,16 @@ class GainedState:
             self._offer(self._objects.values(), follows=True)
         return False
 
-    def confirm(self) -> None:
-        """Pass the restored state on: it is as new as the server's was."""
-        self._confirmed = True
-        self._offer(self._objects.values(), follows=True)
-
-    def replace(
-        self,
-        objects: Sequence[KubeObject],
-        resource_version: str,
-        *,
-        reason: DeleteReason = "vanished",
-        gained: HashRanges | None = None,
-    ) -> None:
-        """Pass a listed state on. After a restored one, the server didn't know that version."""
-        self._objects, self._version = {}, resource_version
-        self._offer(objects, follows=False)
+    def put(self, entry: StateEntry) -> None:
+        """Pass a restored state on once it is as new as the server's was, and a listed state at
+        once: after a restored one, the server didn't know that version.
+        """
+        if isinstance(entry, Confirmed):
+            self._confirmed = True
+            self._offer(self._objects.values(), follows=True)
+        elif isinstance(entry, Replaced):
+            self._objects, self._version = {}, entry.resource_version
+            self._offer(entry.objects, follows=False)
 
     def _offer(self, objects: Collection[KubeObject], *, follows: bool) -> None:
         publish, self._publish = self._publish, None

@@ -14,7 +14,7 @@ from weakref import WeakMethod
 
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.informer.reflectors import Reflectors, RunReflector, ScopePart
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
@@ -43,9 +43,7 @@ class GroupReflectors:
         # By a weak reference: the scopes keep the function, and this object keeps the scopes.
         weak = WeakMethod(self._run)
 
-        def run(
-            reflector: Reflector, queue: InformerQueue, scope: str
-        ) -> Coroutine[Any, Any, None]:
+        def run(reflector: Reflector, queue: EntryQueue, scope: str) -> Coroutine[Any, Any, None]:
             method = weak()
             if method is None:
                 raise AssertionError("the scopes of an informer start with their informer")
@@ -62,7 +60,7 @@ class GroupReflectors:
         self._group = None
         self.scopes.close()
 
-    async def _run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
+    async def _run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
         if self._group is None:
             raise AssertionError("a scope starts with the informer")
         name = f"{self._name} in {scope}" if scope else self._name

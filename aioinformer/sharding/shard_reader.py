@@ -22,10 +22,12 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
+from aioinformer._core.listwatch.reflector_requests import Start
+from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import is_numeric, is_older
 from aioinformer._core.quantities import quantity
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
@@ -50,7 +52,7 @@ class ShardReader:
         self,
         name: str,
         reflector: Reflector,
-        queue: InformerQueue,
+        queue: EntryQueue,
         shards: GroupShards,
         group: StrictTaskGroup,
         *,
@@ -114,10 +116,10 @@ class ShardReader:
         step = self._observe().receive(_age_of(version, known, follows=follows), now)
         watched = self._shards.ranges_of(self._reads.watched)
         if step.use is StateUse.EXTEND:
-            self._queue.extend_state(list(objects), version, gained)
+            self._queue.put(Replaced(list(objects), version, initial=gained, extends=True))
             self._filter.extend(watched, gained, version)
         elif step.use is StateUse.REPLACE:
-            self._queue.replace(list(objects), version, gained=gained)
+            self._queue.put(Replaced(list(objects), version, initial=gained))
             self._filter.narrow(watched, None)
             self._reflector.reporter.mark_fresh(now)
         elif step.use is StateUse.DISCARD:
@@ -155,9 +157,9 @@ class ShardReader:
             self._stop_main()
         self._queue_removals(step)
         if step.main is MainRead.STATE:
-            self._start_main(read_again=True)
+            self._start_main()
         elif step.main is MainRead.WATCH:
-            self._start_main(resume_from=resume_from)
+            self._start_main(resume_from)
         if step.gained is GainedRead.LIST or step.gained is GainedRead.RESTORE:
             self._start_gain(step.gained)
         if step.deadline is not None:
@@ -171,23 +173,28 @@ class ShardReader:
             self._filter.narrow(ranges_of(reads.watched), unread)
         if step.retained is not None:
             # Behind all that was read of the lost shards, whose changes the filter drops from now.
-            self._queue.retain(self._shards.ranges_of(step.retained))
+            kept = self._shards.ranges_of(step.retained)
+            self._queue.put(Replaced((), "", "scope_removed", kept=kept))
         if step.is_empty:
-            self._queue.replace((), self._reflector.resource_version)
+            self._queue.put(Replaced((), self._reflector.resource_version))
             self._reflector.reporter.status.set_state("watching")
 
-    def _start_main(self, *, resume_from: str = "", read_again: bool = False) -> None:
+    def _start_main(self, resume_from: str | None = None) -> None:
         """Let the reflector read the watched shards, by a watch or beginning with their state."""
         if self._stored is not None:
             self._stored.discard(self._reads.watched)
-        request = self._run_main(resume_from, read_again=read_again)
+        request = self._run_main(resume_from)
         self._main = self._group.start(request, name=f"reflector of {self._name}")
 
-    async def _run_main(self, resume_from: str, *, read_again: bool) -> None:
+    async def _run_main(self, resume_from: str | None) -> None:
         if self._ending:
             await asyncio.wait(self._ending)
         self._reads.main_began()
-        await self._reflector.run(resume_from=resume_from, read_again=read_again, newest=True)
+        if resume_from is None:
+            start = Start(not_older_than=self._reflector.resource_version, newest=True)
+        else:
+            start = Start(resume_from=resume_from, newest=True)
+        await self._reflector.run(start)
 
     def _stop_main(self) -> None:
         task, self._main = self._main, None
@@ -265,9 +272,9 @@ async def _run_gain(
         if stored is not None:
             await queue.restore_from(stored, ranges)
         if stored is None or stored.problem:
-            await reflector.run(newest=True)
+            await reflector.run(Start(newest=True))
         else:
-            await reflector.run(resume_from=stored.version, restored=True, newest=True)
+            await reflector.run(Start(resume_from=stored.version, restored=True, newest=True))
     finally:
         reflector.reporter.trace.closed()
         reflector.reporter.status.set_state("stopped")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.objects.deltas import Bookmark, Delta
-from aioinformer._core.objects.kube_object import DeleteReason, KubeObject
+from msgspec import structs
+
+from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, StateEntry
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.reflector.delta_queue import EntryQueue, InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer.sharding.state.assignment import ShardAssignment
-    from aioinformer.sharding.state.ranges import HashRanges
     from aioinformer.sharding.state.shard import Shard
     from aioinformer.sharding.state.shard_filter import ShardFilter
 
@@ -37,7 +36,7 @@ def group_of(shard: Shard | ShardAssignment | None) -> ShardAssignment | None:
 
 
 def read_shard(
-    shard: Shard | ShardAssignment | None, resource: Resource, queue: InformerQueue
+    shard: Shard | ShardAssignment | None, resource: Resource, queue: EntryQueue
 ) -> tuple[EntryQueue, ShardFilter | None]:
     """Return the queue and the filter of a reflector that reads a shard of ``resource``.
 
@@ -68,31 +67,17 @@ def read_shard(
 class GroupQueue:
     """The queue of a reflector of shards that come and go."""
 
-    def __init__(self, queue: InformerQueue, shards: ShardFilter) -> None:
+    def __init__(self, queue: EntryQueue, shards: ShardFilter) -> None:
         self._queue = queue
         self._shards = shards
-
-    @property
-    def fifo(self) -> DeltaFIFO:
-        return self._queue.fifo
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
         return self._queue.feed(self._shards.drop_repeated(entries))
 
-    def replace(
-        self,
-        objects: Sequence[KubeObject],
-        resource_version: str,
-        *,
-        reason: DeleteReason = "vanished",
-        gained: HashRanges | None = None,
-    ) -> None:
-        if reason == "vanished":
-            gained = self._shards.complete_state()
-        self._queue.replace(objects, resource_version, reason=reason, gained=gained)
-
-    def confirm(self) -> None:
-        self._queue.confirm()
+    def put(self, entry: StateEntry) -> None:
+        if isinstance(entry, Replaced) and entry.reason == "vanished":
+            entry = structs.replace(entry, initial=self._shards.complete_state())
+        self._queue.put(entry)
 
     async def room(self) -> None:
         await self._queue.room()

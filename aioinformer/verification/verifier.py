@@ -7,7 +7,7 @@ state isn't in memory twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from aioinformer._core.codec.list_decoder import ListDecoder
@@ -15,7 +15,7 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.reflector_requests import ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
-from aioinformer._core.objects.deltas import Correction, RepairGuard
+from aioinformer._core.objects.deltas import Correction, CorrectionGuard
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._runtime.informer.reflectors import ScopePart
@@ -44,7 +44,7 @@ async def verify(
     contents: bool,
     managed_fields: bool,
     converter: Converter | None = None,
-    repair: Callable[[Sequence[Correction]], None] | None = None,
+    repair: Callable[[Correction], None] | None = None,
 ) -> Verification | None:
     """Compare the cache of one scope with its source; ``repair`` queues corrections.
 
@@ -53,7 +53,7 @@ async def verify(
     can take until the next bookmark, a minute. Raises ``NotSynced``, ``FetchError``, or
     ``NotRunning`` if the informer ends meanwhile.
     """
-    guard, indexer = RepairGuard(), part.indexer
+    guard, indexer = CorrectionGuard(), part.indexer
     if repair is not None:
         indexer.guards.append(guard)
     collects = None if repair is None else guard
@@ -66,9 +66,10 @@ async def verify(
         if repair is None or not comparison.corrections:
             return result
         guard.pending = len(comparison.corrections)
-        repair(comparison.corrections)
+        for correction in comparison.corrections:
+            repair(correction)
         await waiters.wait_until(lambda: not guard.pending)
-        return replace(result, repaired=guard.repaired)
+        return replace(result, repaired=guard.applied)
     finally:
         if repair is not None:
             indexer.guards.remove(guard)
@@ -78,7 +79,7 @@ async def _compare(
     part: ScopePart,
     waiters: CacheWaiters,
     form: ServerForm,
-    guard: RepairGuard | None,
+    guard: CorrectionGuard | None,
     contents: bool,
 ) -> Comparison | None:
     """Return a comparison that has all of the server's objects; ``None`` if the scope has left."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioinformer import KubeObject, Updated
+from aioinformer import KubeObject, Replaced, Updated
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.informer.pump import Pump
@@ -24,7 +24,7 @@ async def test_a_relist_of_a_scope_is_delivered_while_another_scope_has_no_state
     pump.join(listener)
 
     async def listed(obj: KubeObject) -> None:
-        queue.replace([obj], obj.resource_version, scope="web")
+        queue.put(Replaced([obj], obj.resource_version, scope="web"))
         await wait_until(lambda: obj.key in indexer.state.objects and not queue.fifo)
         await yield_to_loop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 
 from aioinformer import Bookmark, KubeObject
+from aioinformer._core.objects.deltas import Confirmed, Replaced
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer.sharding.gained_state import GainedState
 from aioinformer.sharding.state.ranges import HashRanges
@@ -52,7 +53,7 @@ async def restored(publisher: Publisher) -> GainedState:
 
 def test_a_listed_state_is_passed_on_at_once() -> None:
     publisher = Publisher()
-    GainedState(publisher).replace([pod("a", rv="7")], "9")
+    GainedState(publisher).put(Replaced([pod("a", rv="7")], "9"))
 
     assert publisher.states == [({"a": "7"}, "9", False)]
 
@@ -63,7 +64,7 @@ async def test_a_restored_state_is_passed_on_only_when_the_server_has_confirmed_
     assert repr(state) == "<GainedState of 3 restored objects, 5>"
     assert publisher.states == []
 
-    state.confirm()
+    state.put(Confirmed())
 
     assert publisher.states == [({"a": "1", "b": "2", "c": "3"}, "5", True)]
 
@@ -74,7 +75,7 @@ async def test_the_changes_since_the_file_was_written_are_applied_to_its_state()
 
     assert state.feed([updated(pod("a", rv="6")), deleted(pod("b", rv="7"))]) is False
     state.feed([added(pod("d", rv="8"))])
-    state.confirm()
+    state.put(Confirmed())
 
     assert publisher.states == [({"a": "6", "c": "3", "d": "8"}, "8", True)]
 
@@ -84,7 +85,7 @@ async def test_a_bookmark_moves_the_version_of_a_restored_state_and_an_empty_one
     state = await restored(publisher)
 
     state.feed([Bookmark("12"), Bookmark("")])
-    state.confirm()
+    state.put(Confirmed())
 
     assert publisher.states[0][1] == "12"
 
@@ -96,7 +97,7 @@ async def test_an_object_that_a_selection_drops_leaves_and_a_rejected_one_stays(
 
     state.feed([updated(ExcludedObject.of(dropped))])
     state.feed([updated(ExcludedObject.of(rejected, ValueError("no such model")))])
-    state.confirm()
+    state.put(Confirmed())
 
     assert publisher.states[0][0] == {"b": "7", "c": "3"}
 
@@ -107,7 +108,7 @@ async def test_a_state_that_is_too_old_is_passed_on_again_after_each_change_unti
     publisher = Publisher(too_old=2)
     state = await restored(publisher)
 
-    state.confirm()
+    state.put(Confirmed())
     state.feed([updated(pod("a", rv="6"))])
     state.feed([updated(pod("a", rv="7"))])
     state.feed([updated(pod("a", rv="8"))])  # another reflector follows the shards by now
@@ -119,18 +120,17 @@ async def test_a_list_takes_the_place_of_a_restored_state_that_the_server_does_n
     publisher = Publisher(too_old=1)
     state = await restored(publisher)
 
-    state.replace([pod("z", rv="20")], "21")
+    state.put(Replaced([pod("z", rv="20")], "21"))
     assert publisher.states == [({"z": "20"}, "21", False)]
     assert repr(state) == "<GainedState of 0 restored objects, 21>"
 
     await state.room()  # its queue is never full
-    assert len(state.fifo) == 0
 
 
 def test_the_changes_after_a_listed_state_are_those_of_the_watch_of_all_shards() -> None:
     publisher = Publisher()
     state = GainedState(publisher)
-    state.replace([pod("a", rv="7")], "9")
+    state.put(Replaced([pod("a", rv="7")], "9"))
     state.feed([updated(pod("a", rv="10"))])
 
     assert len(publisher.states) == 1

@@ -14,6 +14,7 @@ import pytest
 
 from aioinformer import KubeObject, ListRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, QueueEntry, Replaced
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
@@ -65,10 +66,11 @@ def watch_with(*chunks: bytes) -> ScriptedResponse:
     return watch_response(*chunks, never_ends=True)
 
 
-def shards_in(ranges: HashRanges | None) -> str:
+def shards_in(admit: Admit | None) -> str:
     """Return the shards of these hashes as text."""
+    ranges = admit if isinstance(admit, HashRanges) else HashRanges("uid", ())
     every = {each: HashRanges.of([each], COUNT, "uid").limits[0] for each in range(COUNT)}
-    return "".join(str(each) for each, first in every.items() if ranges and ranges.has_hash(first))
+    return "".join(str(each) for each, first in every.items() if ranges.has_hash(first))
 
 
 def names(*shards: int) -> str:
@@ -78,9 +80,9 @@ def names(*shards: int) -> str:
 def text_of(entry: QueueEntry) -> str:
     """Return an entry of the queue as text."""
     match entry:
-        case Replaced(retained=HashRanges() as kept):
+        case Replaced(kept=kept) if kept is not None:
             return f"keep {shards_in(kept)}"
-        case Replaced(objects, version, gained=gained, extends=extends):
+        case Replaced(objects, version, initial=gained, extends=extends):
             found = " ".join(sorted(each.name for each in objects))
             kind = "add" if extends else "replace"
             return f"{kind} {shards_in(gained)} at {version}: {found}"

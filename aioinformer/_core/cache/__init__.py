@@ -9,9 +9,7 @@ indexes           label indexes, and an index that is built while the cache is i
 memory            an estimate of the memory that a cache takes
 comparison        two objects, compared by version and content
 indexer           the only writer of the store; returns the events of a delta or relist
-partitions        the cache of several namespaces: an indexer for each, read as one cache
-protocols         what both kinds of cache offer
+protocols         what a cache offers to an informer
 lister            reads: ``get``, ``list``, ``by_index``
 query             finds the cheapest index for a selector
-verification      compares the cache with a fresh list
 """

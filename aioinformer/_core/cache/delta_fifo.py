@@ -12,24 +12,19 @@ queue.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from aioinformer._core.objects.deltas import (
     Bookmark,
-    Confirmed,
-    Correction,
     Delta,
     QueueEntry,
     Replaced,
     Resync,
+    StateEntry,
 )
-from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import size_of
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.ranges import HashRanges
 
 HIGH_MARK = 10_000
 """Entries at which the socket is no longer read: applying them takes about 50 ms."""
@@ -104,61 +99,18 @@ class DeltaFIFO:
         # As ``full``, without a call for each piece of a watch.
         return len(self.entries) >= self._high_mark or self._bytes >= self._high_bytes
 
-    def replace(
-        self,
-        objects: Sequence[KubeObject],
-        resource_version: str,
-        *,
-        reason: DeleteReason = "vanished",
-        scope: str | None = None,
-        gained: HashRanges | None = None,
-        restored: bool = False,
-    ) -> None:
-        """Queue a whole new state. Vanished objects are found when it is applied.
+    def replace(self, objects: Sequence[KubeObject], resource_version: str) -> None:
+        """Queue a whole new state of all objects that exist. See ``put`` for other states."""
+        self.put(Replaced(objects, resource_version))
 
-        Args:
-            objects: all objects that exist.
-            resource_version: the version of this state.
-            reason: the reason for the deletion of objects that are not in ``objects``.
-            scope: the namespace whose state this is, in a cache of several scopes.
-            gained: the shards whose objects are delivered as initial ones.
-            restored: True if a cache file has shown this state.
-        """
-        self._push_state(
-            Replaced(objects, resource_version, reason, scope, gained, restored=restored)
-        )
-        self._replaced = True
-
-    def retain(self, ranges: HashRanges, *, scope: str | None = None) -> None:
-        """Queue the removal of the cached objects of all shards but these."""
-        self._push_state(Replaced((), "", "scope_removed", scope, retained=ranges))
-
-    def extend_state(
-        self,
-        objects: Sequence[KubeObject],
-        resource_version: str,
-        gained: HashRanges,
-        *,
-        scope: str | None = None,
-    ) -> None:
-        """Queue all objects of gained shards, to add to the cached ones as initial objects."""
-        self._push_state(
-            Replaced(objects, resource_version, scope=scope, gained=gained, extends=True)
-        )
-
-    def _push_state(self, replaced: Replaced) -> None:
-        self.entries.append(replaced)
-        self._latest_deltas.clear()
-        self._indexed = len(self.entries)
-        self._queued_replaces += 1
-
-    def confirm(self, scope: str | None = None) -> None:
-        """Queue the mark that the restored state, with the changes before, is up to date."""
-        self.entries.append(Confirmed(scope))
-
-    def correct(self, corrections: Iterable[Correction]) -> None:
-        """Queue corrections that a verification has found, behind the changes received so far."""
-        self.entries.extend(corrections)
+    def put(self, entry: StateEntry) -> None:
+        """Queue an entry that isn't a change of the server's, behind all that is queued."""
+        self.entries.append(entry)
+        if isinstance(entry, Replaced):
+            self._latest_deltas.clear()
+            self._indexed = len(self.entries)
+            self._queued_replaces += 1
+            self._replaced = self._replaced or entry.is_whole
 
     def resync(self) -> None:
         """Queue a resync, unless one is queued, for a store of your own; informers don't use it."""

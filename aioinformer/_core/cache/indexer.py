@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from aioinformer._core.cache.comparison import (
     append_change,
@@ -34,8 +34,8 @@ from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
     Correction,
+    CorrectionGuard,
     Delta,
-    RepairGuard,
     Replaced,
 )
 from aioinformer._core.objects.kube_object import (
@@ -50,13 +50,10 @@ from aioinformer._core.objects.kube_object import (
     Updated,
     compare_identity,
 )
-from aioinformer._core.objects.object_key import is_older
+from aioinformer._core.objects.object_key import Admit, is_older
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.objects.view import ObjectView
 from aioinformer.errors import UsageError
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.ranges import HashRanges
 
 
 class Rejection(NamedTuple):
@@ -94,10 +91,10 @@ class Indexer:
         """By key of objects whose newest version was rejected. The previous one stays."""
         self._staged: CacheState | None = None
         self.extended_to = ""
-        """The newest version of the state of shards that were gained since the last whole state, or
-        empty. The watch may be behind it."""
-        self.guards: list[RepairGuard] = []
-        """The guards of running verifications that may repair the cache."""
+        """The newest version of a state that has extended the last whole one, or empty. The watch
+        may be behind it."""
+        self.guards: list[CorrectionGuard] = []
+        """The guards of running comparisons that may correct the cache."""
         self.add_indexers(indexers or {})
 
     @property
@@ -216,7 +213,7 @@ class Indexer:
         return None
 
     def _is_predecessor(self, obj: KubeObject, cached: KubeObject) -> bool:
-        """Return True if ``cached``, of a gained shard, is newer than this change of its name."""
+        """Return True if ``cached``, of a state that extends, is newer than this change."""
         return (
             bool(self.extended_to)
             and obj.uid != cached.uid
@@ -274,7 +271,7 @@ class Indexer:
                 events.append(Added(obj))
             else:
                 append_change(old, obj, events)
-        guard.repaired += 1
+        guard.applied += 1
         return None
 
     def _record_removal(self, key: ObjectKey) -> None:
@@ -329,7 +326,7 @@ class StagedReplacement:
         self._old = old = indexer.state
         self._new = staged
         self.initial = not (old.synced or old.restored)
-        """True if this is the cache's initial list, or the state of a cache file."""
+        """True if this is the first state of the cache."""
         staged.restored, staged.synced = replaced.restored, not replaced.restored
         staged.resource_version = replaced.resource_version
         if not replaced.is_whole:
@@ -355,7 +352,7 @@ class StagedReplacement:
     def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step. Return the deletions, then the rest in list order."""
         self._indexer.install(self._new, self._rejections)
-        if self._replaced.retained is None:
+        if self._replaced.kept is None:
             replaced = self._replaced
             self._indexer.extended_to = replaced.resource_version if replaced.extends else ""
         self._steps = self._free()
@@ -366,7 +363,7 @@ class StagedReplacement:
 
     def _stage(self) -> Iterator[None]:
         if not self._replaced.is_whole:
-            yield from self._stage_cached(self._replaced.retained)
+            yield from self._stage_cached(self._replaced.kept)
         for obj in self._replaced.objects:
             if len(self._new.objects) in DICT_RESIZE_POINTS:
                 yield from self._new.resize_dicts()
@@ -382,12 +379,12 @@ class StagedReplacement:
                 self._deletions.append(Deleted(obj, reason))
             yield
 
-    def _stage_cached(self, ranges: HashRanges | None) -> Iterator[None]:
-        """Keep the cached objects of these shards, and delete the others; keep all for ``None``."""
+    def _stage_cached(self, kept: Admit | None) -> Iterator[None]:
+        """Keep the admitted cached objects, and delete the others; keep all for ``None``."""
         for key, obj in self._old.objects.items():
             if len(self._new.objects) in DICT_RESIZE_POINTS:
                 yield from self._new.resize_dicts()
-            if ranges is None or ranges.has(obj.uid, key.namespace):
+            if kept is None or kept(obj.uid, key.namespace):
                 self._new.put(obj, None)  # index functions accepted it before
             else:
                 self._deletions.append(Deleted(obj, self._replaced.reason))
@@ -395,12 +392,12 @@ class StagedReplacement:
         self._rejections = {
             key: each
             for key, each in self._indexer.rejections.items()
-            if ranges is None or ranges.has(each.uid, key.namespace)
+            if kept is None or kept(each.uid, key.namespace)
         }
 
-    def _is_gained(self, obj: KubeObject) -> bool:
-        gained = self._replaced.gained
-        return gained is not None and gained.has(obj.uid, obj.key.namespace)
+    def _is_initial(self, obj: KubeObject) -> bool:
+        admit = self._replaced.initial
+        return admit is not None and admit(obj.uid, obj.key.namespace)
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
@@ -421,7 +418,7 @@ class StagedReplacement:
         if unchanged:
             return
         if old is None:
-            self._changes.append(Added(obj, initial=self.initial or self._is_gained(obj)))
+            self._changes.append(Added(obj, initial=self.initial or self._is_initial(obj)))
         else:
             append_change(old, obj, self._changes)
 

@@ -217,7 +217,7 @@ class CacheState:
         self.json_bytes = 0
         """Bytes of JSON of all objects."""
         self.restored = False
-        """True if a cache file has shown this state, and the server has not confirmed it since."""
+        """True if this is a state of an earlier time that the server has not confirmed yet."""
         self._resized: set[int] = set()
         """The identities of the dicts that ``resize_dicts`` has resized."""
 

@@ -9,7 +9,7 @@ state_machine    the state of one reflector, which applies the table
 page_sequence    the pages of one list, which must come to an end
 server_profile   server behaviour learned per resource: WatchList support, bookmark interval
 idle_timeout     the time without data after which a watch is cancelled
-confirmation     the proof that a state from a cache file is the server's
+confirmation     the proof that a restored state is the server's
 availability     the state of a resource that the server stopped serving
 polling          the refresh by lists where the server refuses watches
 backoff          exponential backoff with jitter

@@ -1,6 +1,6 @@
-"""The confirmation of a state that was restored from a cache file.
+"""The confirmation of a restored state, which may be older than the server's.
 
-A restored state is as old as its file. The state machine asks the server for its version, and then
+The state machine asks the server for its version, and then
 watches from the version of the state. The state is confirmed when the watch has reached the
 server's version: the cache is as new as after a list. A server that sends neither a change nor a
 bookmark confirms the state by ending the first, short watch as usual.

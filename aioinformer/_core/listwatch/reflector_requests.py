@@ -10,6 +10,24 @@ ANY = "0"
 """The version of any state, from the server's cache: cheap, and good enough for a first list."""
 NEWEST = ""
 
+
+class Start(Struct, frozen=True):
+    """What a reflector reads first; by default a whole state."""
+
+    resume_from: str = ""
+    """The version from which to watch without a list, because the caller knows its state."""
+    not_older_than: str = ""
+    """A version. The whole state that is read first is at least as new."""
+    restored: bool = False
+    """True if the state to resume from may be older than the server's. The server's version is read
+    first, and the state is confirmed once the watch has reached this version."""
+    newest: bool = False
+    """True if the next whole state must be the newest one, by a consistent read."""
+
+
+DEFAULT_START = Start()
+
+
 PAGE_SIZE = 500
 """Items per page: client-go's default."""
 

@@ -16,11 +16,13 @@ from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, 
 from aioinformer._core.listwatch.polling import POLL_INTERVAL, REFUSALS, Polling
 from aioinformer._core.listwatch.reflector_requests import (
     ANY,
+    DEFAULT_START,
     NEWEST,
     PAGE_SIZE,
     AnyRequest,
     DiscoveryRequest,
     ListRequest,
+    Start,
     WatchRequest,
 )
 from aioinformer._core.listwatch.server_profile import (
@@ -130,28 +132,13 @@ class ListWatchState:
         self._version_shown_at = 0.0
         """The time of the last whole state, freshness check, change or bookmark."""
 
-    def begin(
-        self,
-        *,
-        now: float,
-        jitter: float,
-        resume_from: str = "",
-        not_older_than: str = "",
-        restored: bool = False,
-        newest: bool = False,
-    ) -> AnyRequest:
-        """Return the first request.
-
-        ``resume_from`` is the version that the first watch starts from; empty to read the whole
-        state first, not older than ``not_older_than``. If the state is ``restored`` from a file, a
-        freshness check precedes the watch. ``newest`` makes the next read of a whole state a
-        consistent one.
-        """
-        self._requested_at, self.resource_version = now, resume_from or not_older_than
-        self._version_shown_at = now
-        self._needs_newest |= newest
-        first = NextRequest.WATCH if resume_from else NextRequest.FULL_STATE
-        if restored and resume_from:
+    def begin(self, start: Start = DEFAULT_START, *, now: float, jitter: float) -> AnyRequest:
+        """Return the first request."""
+        self._requested_at = self._version_shown_at = now
+        self.resource_version = start.resume_from or start.not_older_than
+        self._needs_newest |= start.newest
+        first = NextRequest.WATCH if start.resume_from else NextRequest.FULL_STATE
+        if start.restored and start.resume_from:
             self.confirmation.pending, first = True, NextRequest.FRESHNESS_CHECK
         self.request = self._build_request(first, now, jitter)
         return self.request

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field, structs
 
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.ranges import HashRanges
+from aioinformer._core.objects.object_key import Admit
 
 DeltaKind: TypeAlias = Literal["Added", "Updated", "Deleted"]
 """The server's name of the change. Listeners get an add or an update depending on what the cache
@@ -23,7 +21,7 @@ class Delta(Struct, frozen=True, gc=False):
 
 
 class Replaced(Struct, frozen=True):
-    """The whole state as of ``resource_version``, as a list has shown it."""
+    """The state as of ``resource_version``: a whole one, as a list has shown it, or a part."""
 
     objects: Sequence[KubeObject]
     resource_version: str
@@ -31,35 +29,35 @@ class Replaced(Struct, frozen=True):
     """The reason of the ``Deleted`` events for objects that the state doesn't contain."""
     scope: str | None = None
     """The namespace whose state this is, in a cache of several scopes; ``None`` in any other."""
-    gained: HashRanges | None = None
-    """The shards that the cache holds for the first time with this state: their objects are
-    delivered as initial ones."""
-    retained: HashRanges | None = None
-    """The shards whose objects stay. ``objects`` and ``resource_version`` are empty then, and the
-    state is the cached one without the objects of other shards."""
+    initial: Admit | None = None
+    """Admits the objects that are delivered as initial ones though the cache has a state."""
+    kept: Admit | None = None
+    """Admits the cached objects that stay. ``objects`` and ``resource_version`` are empty then, and
+    the state is the cached one without its other objects."""
     extends: bool = False
-    """True if the state is that of shards which were gained: the cached objects stay, and so does
-    the cache's version, which may be older than ``resource_version``."""
+    """True if ``objects`` are added to the cached ones. The cache's version stays, which may be
+    older than ``resource_version``."""
     restored: bool = False
-    """True if a cache file, and not the server, has shown this state."""
+    """True if this state is of an earlier time and may be older than the server's: the cache isn't
+    synced before it is ``Confirmed``, or another state follows."""
 
     @property
     def is_whole(self) -> bool:
         """True if the state takes the place of all cached objects of its scope."""
-        return self.retained is None and not self.extends
+        return self.kept is None and not self.extends
 
     def without_objects(self) -> Replaced:
         return structs.replace(self, objects=())
 
 
-class RepairGuard(Struct, eq=False, gc=False):
-    """The shared part of the corrections of one verification: their validity and progress."""
+class CorrectionGuard(Struct, eq=False, gc=False):
+    """The shared part of the corrections of one comparison: their validity and progress."""
 
     removed: set[ObjectKey] = field(default_factory=set[ObjectKey])
     valid: bool = True
     """False once a whole new state was applied, which shows everything that was missing."""
     pending: int = 0
-    repaired: int = 0
+    applied: int = 0
 
 
 class Correction(Struct, frozen=True, gc=False):
@@ -72,7 +70,7 @@ class Correction(Struct, frozen=True, gc=False):
     key: ObjectKey
     cached: KubeObject | None
     obj: KubeObject | None
-    guard: RepairGuard
+    guard: CorrectionGuard
 
 
 class Resync(Struct, frozen=True, gc=False): ...
@@ -96,4 +94,5 @@ class Confirmed(Struct, frozen=True, gc=False):
     scope: str | None = None
 
 
-QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction | Confirmed
+StateEntry: TypeAlias = Replaced | Confirmed | Correction
+QueueEntry: TypeAlias = Delta | Bookmark | Resync | StateEntry

@@ -359,7 +359,7 @@ class InformerPipeline(Generic[T]):
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
-                repair=self._queue.correct if repair else None,
+                repair=self._queue.put if repair else None,
             )
             for part in self._reflectors.parts()
         ]

@@ -12,7 +12,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.reflector.delta_queue import EntryQueue, InformerQueue, ScopeQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
     SupportsListOptions,
@@ -40,13 +40,13 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     metadata_only: bool
     managed_fields: bool
     profile: ServerProfile | None
-    select: Callable[[Resource, InformerQueue], tuple[EntryQueue, ObjectFilter | None]]
+    select: Callable[[Resource, EntryQueue], tuple[EntryQueue, ObjectFilter | None]]
     """Returns the queue and the filter of a reflector that feeds the given queue."""
 
     def make(
         self,
         source: ListerWatcher,
-        queue: InformerQueue,
+        queue: EntryQueue,
         *,
         reporter: InformerReporter | None = None,
         optional: bool = False,
@@ -77,7 +77,7 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
         )
 
     def make_scoped(
-        self, source: ScopedSource, name: str, scope: Scope, queue: ScopeQueue
+        self, source: ScopedSource, name: str, scope: Scope, queue: EntryQueue
     ) -> Reflector:
         opened, part = source.open(name, scope), self.reporter.make_part(name)
         return self.make(opened, queue, reporter=part, optional=scope.optional)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.objects.object_key import ObjectFilter
-from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
@@ -17,13 +17,11 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 if TYPE_CHECKING:  # for types alone
     from aioinformer._runtime.reporting.health import Health
 
-RunReflector: TypeAlias = Callable[[Reflector, InformerQueue, str], Coroutine[Any, Any, None]]
+RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, Any, None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
 
 
-def run_reflector(
-    reflector: Reflector, queue: InformerQueue, scope: str
-) -> Coroutine[Any, Any, None]:
+def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> Coroutine[Any, Any, None]:
     return reflector.run()
 
 
@@ -89,7 +87,7 @@ class SingleReflector:
         self,
         name: str,
         reflector: Reflector,
-        queue: InformerQueue,
+        queue: EntryQueue,
         indexer: Indexer,
         run: RunReflector = run_reflector,
     ) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from typing_extensions import TypeVar
 
 from aioinformer._core.codec.metadata_form import keep_metadata
-from aioinformer._core.listwatch.reflector_requests import NEWEST, ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import NEWEST, ListRequest, Start, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, QueueEntry
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -154,7 +154,7 @@ class ObjectWatch(Generic[T]):
         if not self.resource_version:
             self.resource_version = await self._read_newest_version()
         self._task = asyncio.create_task(
-            self._reflector.run(resume_from=self.resource_version), name=repr(self)
+            self._reflector.run(Start(resume_from=self.resource_version)), name=repr(self)
         )
         return self
 

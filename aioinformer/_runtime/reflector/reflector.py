@@ -23,7 +23,13 @@ from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.page_sequence import PageSequence
-from aioinformer._core.listwatch.reflector_requests import AnyRequest, ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import (
+    DEFAULT_START,
+    AnyRequest,
+    ListRequest,
+    Start,
+    WatchRequest,
+)
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import (
@@ -33,6 +39,7 @@ from aioinformer._core.listwatch.transitions import (
     Wait,
 )
 from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.deltas import Confirmed, Replaced
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._core.objects.resources import is_built_in_group
@@ -191,43 +198,14 @@ class Reflector:
             reporter=reporter,
         )
 
-    async def run(
-        self,
-        *,
-        resume_from: str = "",
-        not_older_than: str = "",
-        read_again: bool = False,
-        newest: bool = False,
-        restored: bool = False,
-    ) -> NoReturn:
-        """List and watch until cancelled.
-
-        Args:
-            resume_from: a version from which to watch without a list, because the caller knows the
-                state of that version; empty to list first.
-            not_older_than: a version; the state that is read first is not older.
-            read_again: True to read the whole state, not older than the one that was read before,
-                because the filter has changed.
-            newest: True if the next whole state must be the newest one, by a consistent read.
-            restored: True if the state to resume from comes from a cache file.
-
-        Raises:
-            FetchError: one of ``fail_fast``.
-        """
+    async def run(self, start: Start = DEFAULT_START) -> NoReturn:
+        """List and watch until cancelled; raise ``FetchError`` for one of ``fail_fast``."""
         # With the first request, for which the HTTP library loads ``random`` anyway.
         from random import random
 
         clock = asyncio.get_running_loop().time
         self.reporter.start(clock)
-        known = self._state.resource_version if read_again else not_older_than
-        request = self._state.begin(
-            now=clock(),
-            jitter=random(),
-            resume_from=resume_from,
-            not_older_than=known,
-            restored=restored,
-            newest=newest,
-        )
+        request = self._state.begin(start, now=clock(), jitter=random())
         while True:
             end = await self._attempt(request)
             step = self._state.advance(
@@ -367,7 +345,7 @@ class Reflector:
     def _publish_state(self, objects: Sequence[KubeObject]) -> None:
         self._availability.reset()
         version = self._state.resource_version
-        self._queue.replace(objects, version)
+        self._queue.put(Replaced(objects, version))
         if self._state.version_went_back:
             self.reporter.server_rewound(ServerRewound(str(self._source.resource), version))
 
@@ -456,7 +434,7 @@ class Reflector:
         return full
 
     def _confirm_restored(self) -> None:
-        self._queue.confirm()
+        self._queue.put(Confirmed())
         self.reporter.mark_fresh(asyncio.get_running_loop().time())
 
     def _complete_initial_list(self, initial: InitialList) -> None:
@@ -484,7 +462,7 @@ class Reflector:
             # Not before the first state: an empty cache must not pass for a synced one.
             is_cached = self._state.resource_version and not is_built_in_group(requested.group)
             if confirmed and is_cached:
-                self._queue.replace([], self._state.resource_version, reason="resource_gone")
+                self._queue.put(Replaced((), self._state.resource_version, "resource_gone"))
         elif found is not None and outcome is Outcome.API_VERSION_CHANGED:
             self._source = source.with_resource(found)
             self.reporter.resource_moved(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from aioinformer._core.objects.deltas import Replaced
-from aioinformer._core.objects.object_key import is_older
+from aioinformer._core.objects.object_key import Admit, is_older
 from aioinformer.sharding.state.ranges import HashRanges, shard_start
 
 
@@ -33,22 +33,22 @@ class RecordedShards:
 
     def apply(self, replaced: Replaced) -> None:
         """Follow a state that the cache has installed; its objects are not read."""
-        gained = frozenset[int]() if replaced.gained is None else self._shards_of(replaced.gained)
-        if replaced.retained is not None:
-            retained = self._shards_of(replaced.retained)
-            self.held &= retained
-            self._ahead = [(shards & retained, version) for shards, version in self._ahead]
+        if replaced.kept is not None:
+            kept = self._shards_of(replaced.kept)
+            self.held &= kept
+            self._ahead = [(shards & kept, version) for shards, version in self._ahead]
             return
+        gained = self._shards_of(replaced.initial)
         self.held |= gained
         if replaced.extends:
             self._ahead.append((gained, replaced.resource_version))
         else:
             self._ahead = []  # the whole state has one version
 
-    def _shards_of(self, ranges: HashRanges) -> frozenset[int]:
-        return frozenset(
-            index for index, start in enumerate(self._starts) if ranges.has_hash(start)
-        )
+    def _shards_of(self, admit: Admit | None) -> frozenset[int]:
+        if not isinstance(admit, HashRanges):
+            return frozenset()
+        return frozenset(index for index, start in enumerate(self._starts) if admit.has_hash(start))
 
     def seal(self, version: str) -> SealedShards:
         """Return the shards of this moment, at which the cache has applied ``version``."""

@@ -111,6 +111,9 @@ class HashRanges:
             known = self._known[namespace] = self.has_hash(hash_value(namespace))
         return known
 
+    __call__ = has
+    """As an ``Admit``."""
+
     def __bool__(self) -> bool:
         return bool(self.limits)
 

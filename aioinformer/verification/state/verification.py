@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal, TypeAlias
 
 from aioinformer._core.cache.comparison import has_equal_content
-from aioinformer._core.objects.deltas import Correction, RepairGuard
+from aioinformer._core.objects.deltas import Correction, CorrectionGuard
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.object_key import oldest_version
 from aioinformer._core.objects.stored import ExcludedObject
@@ -80,7 +80,7 @@ class Comparison:
         *,
         rejected: Container[ObjectKey] = (),
         contents: bool = False,
-        guard: RepairGuard | None = None,
+        guard: CorrectionGuard | None = None,
     ) -> None:
         """Begin to compare a server's state with ``cached``, which this comparison consumes.
 

@@ -24,11 +24,11 @@ def ranges(shards: frozenset[int]) -> HashRanges:
 def test_shards_ahead_of_the_watch_belong_to_the_state_once_it_has_reached_them() -> None:
     shards = RecordedShards(COUNT)
     assert shards.seal("") == SealedShards(frozenset(), frozenset())
-    shards.apply(Replaced((), "5", gained=ranges(frozenset({0, 1}))))
+    shards.apply(Replaced((), "5", initial=ranges(frozenset({0, 1}))))
     assert shards.seal("5") == SealedShards(frozenset({0, 1}), frozenset({0, 1}))
-    shards.apply(Replaced((), "12", gained=ranges(frozenset({7})), extends=True))
+    shards.apply(Replaced((), "12", initial=ranges(frozenset({7})), extends=True))
     assert shards.seal("9") == SealedShards(frozenset({0, 1, 7}), frozenset({0, 1}))
-    shards.apply(Replaced((), "", "scope_removed", retained=ranges(frozenset({1, 7}))))
+    shards.apply(Replaced((), "", "scope_removed", kept=ranges(frozenset({1, 7}))))
     assert shards.seal("11") == SealedShards(frozenset({1, 7}), frozenset({1}))
     assert shards.seal("12") == SealedShards(frozenset({1, 7}), frozenset({1, 7}))
     shards.apply(Replaced((), "20"))  # a relist of the same shards
@@ -37,8 +37,8 @@ def test_shards_ahead_of_the_watch_belong_to_the_state_once_it_has_reached_them(
 
 def test_a_whole_state_is_of_one_version() -> None:
     shards = RecordedShards(COUNT)
-    shards.apply(Replaced((), "5", gained=ranges(frozenset({0}))))
-    shards.apply(Replaced((), "12", gained=ranges(frozenset({7})), extends=True))
+    shards.apply(Replaced((), "5", initial=ranges(frozenset({0}))))
+    shards.apply(Replaced((), "12", initial=ranges(frozenset({7})), extends=True))
     shards.apply(Replaced((), "11"))
     assert shards.seal("11").complete == {0, 7}
 
@@ -53,15 +53,15 @@ def test_no_shard_is_complete_before_the_watch_has_reached_its_state(
         if step == "whole":
             version += number
             known = dict.fromkeys([*known, *chosen], version)
-            shards.apply(Replaced((), str(version), gained=ranges(chosen)))
+            shards.apply(Replaced((), str(version), initial=ranges(chosen)))
         elif step == "extend":
             gained = chosen - known.keys()
             known |= dict.fromkeys(gained, version + number)
-            state = Replaced((), str(version + number), gained=ranges(gained), extends=True)
+            state = Replaced((), str(version + number), initial=ranges(gained), extends=True)
             shards.apply(state)
         elif step == "retain":
             known = {shard: at for shard, at in known.items() if shard in chosen}
-            shards.apply(Replaced((), "", "scope_removed", retained=ranges(chosen)))
+            shards.apply(Replaced((), "", "scope_removed", kept=ranges(chosen)))
         else:
             version += len(chosen)
         sealed = shards.seal(str(version))
@@ -80,7 +80,7 @@ def test_the_first_write_keeps_the_rows_that_may_still_be_restored() -> None:
 
 def test_the_repr_counts_the_shards_and_the_states_that_are_ahead() -> None:
     shards = RecordedShards(COUNT)
-    shards.apply(Replaced((), "5", gained=ranges(frozenset({0, 1}))))
-    shards.apply(Replaced((), "12", gained=ranges(frozenset({7})), extends=True))
+    shards.apply(Replaced((), "5", initial=ranges(frozenset({0, 1}))))
+    shards.apply(Replaced((), "12", initial=ranges(frozenset({7})), extends=True))
 
     assert repr(shards) == "<RecordedShards 3 held, 1 groups ahead>"

@@ -13,16 +13,16 @@ from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
     Correction,
+    CorrectionGuard,
     Delta,
     DeltaKind,
     QueueEntry,
-    RepairGuard,
     Replaced,
     Resync,
+    StateEntry,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.stored import ModelObject
-from aioinformer.sharding.state.ranges import HashRanges
 from tests.core import strategies
 from tests.core.builders import PODS, added, deleted, delta, key, pod, updated
 
@@ -371,7 +371,7 @@ def test_the_queue_behaves_like_a_list(
 def test_bookmarks_of_different_scopes_are_all_kept() -> None:
     fifo = DeltaFIFO()
     fifo.extend([Bookmark("1", scope="a"), Bookmark("2", scope="a"), Bookmark("3", scope="b")])
-    fifo.replace([], "4", scope="a")
+    fifo.put(Replaced([], "4", scope="a"))
     entries = [fifo.pop() for _ in range(3)]
     assert entries == [
         Bookmark("2", scope="a"),
@@ -391,52 +391,44 @@ def test_a_batch_is_queued_behind_its_bookmarks_and_its_redundant_deletions() ->
     assert drained(fifo) == [Bookmark("5"), added(b)]
 
 
-def test_a_state_has_its_gained_shards_and_its_restored_flag() -> None:
-    gained = HashRanges.of([1], 4, "uid")
-    fifo = DeltaFIFO()
-    fifo.replace([], "5", gained=gained, restored=True)
-    fifo.retain(gained, scope="web")
+def test_only_a_whole_state_makes_the_queue_synced() -> None:
+    def admit(uid: str, namespace: str) -> bool:
+        return uid == b.uid
 
-    assert drained(fifo) == [
-        Replaced([], "5", "vanished", None, gained, restored=True),
-        Replaced((), "", "scope_removed", "web", retained=gained),
-    ]
-
-
-def test_a_confirmation_keeps_its_scope() -> None:
-    fifo = DeltaFIFO()
-    fifo.confirm("web")
-
-    assert drained(fifo) == [Confirmed("web")]
-
-
-def test_the_state_of_gained_shards_is_queued_behind_the_changes_before() -> None:
-    gained, a, b = HashRanges.of([1], 4, "uid"), pod("a"), pod("b")
+    a, b = pod("a"), pod("b")
+    added_state = Replaced([b], "7", scope="web", initial=admit, extends=True)
+    removed_state = Replaced((), "", "scope_removed", "web", kept=admit)
     fifo = DeltaFIFO()
     fifo.add(a)
-    fifo.extend_state([b], "7", gained, scope="web")
+    fifo.put(added_state)
+    fifo.put(removed_state)
 
-    assert drained(fifo) == [
-        added(a),
-        Replaced([b], "7", "vanished", "web", gained, extends=True),
-    ]
-    assert not fifo.synced, "this was no whole state"
+    assert drained(fifo) == [added(a), added_state, removed_state]
+    assert not fifo.synced, "these were no whole states"
+
+    fifo.put(restored := Replaced([], "5", initial=admit, restored=True))
+    assert (drained(fifo), fifo.synced) == ([restored], True)
 
 
-def test_corrections_keep_their_order() -> None:
+def test_corrections_and_confirmations_keep_their_order_among_changes() -> None:
     fifo, a = DeltaFIFO(), pod("a")
-    guard = RepairGuard()
-    corrections = [Correction(a.key, None, a, guard), Correction(a.key, a, None, guard)]
+    guard = CorrectionGuard()
+    entries: list[StateEntry] = [
+        Correction(a.key, None, a, guard),
+        Confirmed("web"),
+        Correction(a.key, a, None, guard),
+    ]
     fifo.add(a)
-    fifo.correct(iter(corrections))
+    for each in entries:
+        fifo.put(each)
     fifo.delete(a)
 
-    assert drained(fifo) == [added(a), *corrections, deleted(a)]
+    assert drained(fifo) == [added(a), *entries, deleted(a)]
 
 
 def test_the_entries_without_an_object_are_no_deltas_of_one() -> None:
     fifo, a = DeltaFIFO([]), pod("a")
-    fifo.confirm()
+    fifo.put(Confirmed())
     fifo.add(a)
     fifo.bookmark("5")
     fifo.delete(a)
@@ -451,9 +443,9 @@ def test_the_entries_without_an_object_are_no_deltas_of_one() -> None:
 def test_the_default_limits_are_ten_thousand_entries_and_32_mebibytes() -> None:
     fifo = DeltaFIFO()
     for _ in range(9_999):
-        fifo.confirm()
+        fifo.put(Confirmed())
     assert (fifo.full, len(fifo)) == (False, 9_999)
-    fifo.confirm()
+    fifo.put(Confirmed())
     assert fifo.full
 
     fifo, a = DeltaFIFO(), pod("a", labels={"x": "y" * (1 << 20)})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.objects.deltas import Confirmed, Correction, Delta, RepairGuard, Replaced
+from aioinformer._core.objects.deltas import Confirmed, Correction, CorrectionGuard, Delta, Replaced
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer.errors import IndexFailed
@@ -32,9 +32,9 @@ def relist(
     return [*replacement.commit()]
 
 
-def make_indexer(*objects: KubeObject) -> tuple[Indexer, RepairGuard]:
+def make_indexer(*objects: KubeObject) -> tuple[Indexer, CorrectionGuard]:
     """Return a cache of these objects that a verification may correct."""
-    indexer, guard = Indexer({"node": by_node}), RepairGuard()
+    indexer, guard = Indexer({"node": by_node}), CorrectionGuard()
     relist(indexer, objects)
     indexer.guards.append(guard)
     return indexer, guard
@@ -58,7 +58,7 @@ def test_corrections_add_replace_and_remove_objects_and_are_counted() -> None:
 
     assert events == [Added(a), Updated(b, other), Deleted(c, "vanished")]
     assert indexer.state.objects == {a.key: a, b.key: other}
-    assert (guard.pending, guard.repaired) == (0, 3)
+    assert (guard.pending, guard.applied) == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_correction_does_not_bring_back_what_was_removed_since(removal: Delta)
     indexer.apply(removal, events)
 
     assert indexer.correct(Correction(pod("a").key, None, pod("a"), guard), events) is None
-    assert (indexer.state.objects, events, guard.repaired) == ({}, [], 0)
+    assert (indexer.state.objects, events, guard.applied) == ({}, [], 0)
 
 
 def test_a_correction_of_an_object_that_has_changed_since_is_discarded() -> None:
@@ -103,7 +103,7 @@ def test_a_correction_that_an_index_function_rejects_is_listed() -> None:
     assert isinstance(error, IndexFailed)
     assert isinstance(error.__cause__, ValueError)
     assert indexer.rejected == {old.key: error}
-    assert (indexer.state.objects, events, guard.repaired) == ({old.key: old}, [], 0)
+    assert (indexer.state.objects, events, guard.applied) == ({old.key: old}, [], 0)
 
 
 def test_a_correction_by_a_re_created_object_that_is_rejected_removes_the_cached_one() -> None:

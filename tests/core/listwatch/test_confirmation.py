@@ -6,7 +6,7 @@ import pytest
 
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS, Confirmation
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, Start, WatchRequest
 from aioinformer._core.listwatch.state_machine import ListWatchState
 
 
@@ -55,7 +55,7 @@ def test_the_repr_of_a_confirmation_shows_what_is_awaited() -> None:
 
 def test_a_restored_state_is_checked_watched_shortly_and_then_as_usual() -> None:
     state = ListWatchState()
-    check = state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)
+    check = state.begin(Start(resume_from="10", restored=True), now=0.0, jitter=0.5)
     assert isinstance(check, ListRequest)
     assert check.freshness_check
     end = state.finish_page("12", "")
@@ -73,7 +73,7 @@ def test_a_restored_state_is_checked_watched_shortly_and_then_as_usual() -> None
 
 def test_a_server_that_is_older_than_the_restored_state_is_read_anew() -> None:
     state = ListWatchState()
-    state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)
+    state.begin(Start(resume_from="10", restored=True), now=0.0, jitter=0.5)
     end = state.finish_page("7", "")
     assert end.outcome is Outcome.REWOUND
     assert not state.confirmation.reach("10"), "the list is still to come"
@@ -86,6 +86,6 @@ def test_a_server_that_is_older_than_the_restored_state_is_read_anew() -> None:
 
 def test_a_state_with_rejected_objects_is_listed_at_least_as_new() -> None:
     state = ListWatchState()
-    request = state.begin(now=0.0, jitter=0.5, not_older_than="10", restored=True)
+    request = state.begin(Start(not_older_than="10", restored=True), now=0.0, jitter=0.5)
     assert request == ListRequest("10", 0)
     assert not state.confirmation.pending

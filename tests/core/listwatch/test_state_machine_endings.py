@@ -7,7 +7,7 @@ import pytest
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS
 from aioinformer._core.listwatch.idle_timeout import DEADLINE_GRACE
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
-from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
+from aioinformer._core.listwatch.reflector_requests import ListRequest, Start, WatchRequest
 from aioinformer._core.listwatch.server_profile import MAX_BOOKMARK_INTERVAL, ServerProfile
 from aioinformer._core.listwatch.state_machine import (
     MISSED_CHANGES_WINDOW,
@@ -103,7 +103,7 @@ def test_a_changed_object_before_the_end_mark_does_not_make_a_watchlist_complete
 
 def test_a_confirming_watch_may_be_as_short_as_it_was_requested() -> None:
     state = ListWatchState()
-    state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)
+    state.begin(Start(resume_from="10", restored=True), now=0.0, jitter=0.5)
     advance(state, state.finish_page("10", ""))
     assert sent(state.request) == WatchRequest("10", CONFIRMING_WATCH_SECONDS)
     open_watch(state)
@@ -241,33 +241,33 @@ def test_rejected_watches_are_reported_once() -> None:
 
 def test_a_state_that_is_read_again_is_at_least_as_new_as_the_last_one() -> None:
     state = ListWatchState()
-    assert state.begin(now=0.0, jitter=0.5, not_older_than="10") == ListRequest("10", 0)
+    assert state.begin(Start(not_older_than="10"), now=0.0, jitter=0.5) == ListRequest("10", 0)
     assert (state.resource_version, state.version_went_back) == ("10", False)
     assert not state.watches
 
 
 def test_a_watch_resumes_behind_a_known_state() -> None:
     state = ListWatchState()
-    assert state.begin(now=0.0, jitter=0.5, resume_from="10") == WatchRequest("10", 450)
+    assert state.begin(Start(resume_from="10"), now=0.0, jitter=0.5) == WatchRequest("10", 450)
     assert state.watches
     assert not state.confirmation.pending
 
 
 def test_the_first_read_is_a_consistent_one_if_the_newest_state_is_requested() -> None:
     state = ListWatchState()
-    assert state.begin(now=0.0, jitter=0.5, newest=True) == ListRequest("", 500)
+    assert state.begin(Start(newest=True), now=0.0, jitter=0.5) == ListRequest("", 500)
 
 
 def test_the_check_of_a_restored_state_remembers_the_version_of_the_server() -> None:
     state = ListWatchState()
-    state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)
+    state.begin(Start(resume_from="10", restored=True), now=0.0, jitter=0.5)
     assert state.finish_page("12", "") == RequestEnd(Outcome.COMPLETE)
     assert (state.confirmation.server_version, state.resource_version) == ("12", "10")
 
 
 def test_a_check_that_shows_an_older_server_is_no_confirmation() -> None:
     state = ListWatchState()
-    state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)
+    state.begin(Start(resume_from="10", restored=True), now=0.0, jitter=0.5)
     assert state.finish_page("9", "") == RequestEnd(Outcome.REWOUND)
     assert state.confirmation.server_version == ""
 

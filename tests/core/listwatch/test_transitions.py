@@ -10,6 +10,7 @@ import pytest
 from aioinformer._core.listwatch.backoff import FIRST_PAUSE
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
+from aioinformer._core.listwatch.reflector_requests import Start
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import (
     TRANSITIONS,
@@ -232,7 +233,7 @@ def test_a_state_machine_without_lists_repeats_a_watch_that_the_server_fails_to_
     outcome: Outcome,
 ) -> None:
     state = ListWatchState(transitions=WATCH_ONLY_TRANSITIONS)
-    state.begin(now=0.0, jitter=0.5, resume_from="10")
+    state.begin(Start(resume_from="10"), now=0.0, jitter=0.5)
 
     steps = [advance(state, outcome) for _ in range(10)]
 

@@ -14,8 +14,8 @@ from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
     Correction,
+    CorrectionGuard,
     Delta,
-    RepairGuard,
     Replaced,
 )
 from aioinformer._core.objects.kube_object import DeleteReason
@@ -372,7 +372,7 @@ def test_an_equal_object_is_replaced_by_the_cached_one() -> None:
 
 
 def test_a_correction_is_applied_in_the_namespace_of_its_object() -> None:
-    cache, guard, events = synced_cache("a", "b"), RepairGuard(pending=2), list[Event]()
+    cache, guard, events = synced_cache("a", "b"), CorrectionGuard(pending=2), list[Event]()
     old = cache.state.objects[ObjectKey("a", "x")]
     elsewhere = ObjectKey("removed", "x")
 

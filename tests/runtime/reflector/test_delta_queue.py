@@ -8,7 +8,6 @@ import pytest
 
 from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced
 from aioinformer._core.cache.delta_fifo import HIGH_BYTES, HIGH_MARK
-from aioinformer._runtime.reflector.delta_queue import ScopeQueue
 from tests.runtime.scripted_source import PODS, pod, yield_to_loop
 
 
@@ -113,38 +112,3 @@ async def test_the_repr_of_a_delta_queue_shows_the_number_of_entries() -> None:
 
     assert repr(queue) == f"<DeltaQueue {queue.fifo!r}>"
     assert "entries=2" in repr(queue)
-
-
-async def test_entries_of_a_namespace_carry_its_name() -> None:
-    queue = DeltaQueue()
-    scoped = ScopeQueue(queue, "web")
-    change = changes(1)[0]
-
-    scoped.feed([change, Bookmark("9")])
-    scoped.replace([], "10")
-    scoped.remove()
-    scoped.feed([change])
-    scoped.replace([], "11")
-
-    assert [queue.pop() for _ in range(5)] == [
-        change,
-        Bookmark("9", scope="web"),
-        Replaced([], "10", scope="web"),
-        Replaced((), "", "scope_removed", "web"),
-        None,
-    ]
-
-
-async def test_producers_of_all_namespaces_wait_for_room_and_then_continue() -> None:
-    queue = DeltaQueue()
-    first, second = ScopeQueue(queue, "a"), ScopeQueue(queue, "b")
-    first.feed(changes(HIGH_MARK))
-    waiting = [asyncio.create_task(each.room()) for each in (first, second)]
-    await yield_to_loop()
-    assert not any(task.done() for task in waiting)
-
-    queue.pop()
-    await asyncio.wait_for(asyncio.gather(*waiting), 5)
-
-    second.feed(changes(1))
-    assert queue.fifo.full

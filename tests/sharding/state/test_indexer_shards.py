@@ -49,7 +49,7 @@ def test_the_objects_of_other_shards_are_removed(
     fifo, indexer = DeltaFIFO(), Indexer({"namespace": lambda obj: [obj.key.namespace]})
     objects = pods(chosen)
     fifo.replace(objects, "7")
-    fifo.retain(ranges)
+    fifo.put(Replaced((), "", "scope_removed", kept=ranges))
     commit(indexer.replace(popped(fifo)), steps)
     events = commit(indexer.replace(popped(fifo)), steps)
     kept = {obj.key: obj for obj in objects if ranges.has(obj.uid, obj.key.namespace)}
@@ -68,14 +68,14 @@ def test_the_objects_of_gained_shards_are_initial_ones(
     gained = HashRanges.of(shards, 8, by)
     indexer, objects = Indexer(), pods(chosen)
     commit(indexer.replace(Replaced((), "7")), 8)
-    events = commit(indexer.replace(Replaced(objects, "8", gained=gained)), 8)
+    events = commit(indexer.replace(Replaced(objects, "8", initial=gained)), 8)
     found = {event.key: event.initial for event in events if isinstance(event, Added)}
     assert found == {obj.key: gained.has(obj.uid, obj.key.namespace) for obj in objects}
 
 
 def test_a_cache_without_a_first_state_is_not_synced_by_a_removal() -> None:
     indexer = Indexer()
-    commit(indexer.replace(Replaced((), "", retained=HashRanges.of([1], 8, "uid"))), 8)
+    commit(indexer.replace(Replaced((), "", kept=HashRanges.of([1], 8, "uid"))), 8)
     assert not indexer.state.synced
 
 
@@ -92,7 +92,7 @@ def test_the_rejection_of_an_object_is_removed_with_its_shard() -> None:
     commit(indexer.replace(Replaced(newer, "9")), 8)
     assert len(indexer.rejected) == 2
     none = HashRanges("uid", ())
-    commit(indexer.replace(Replaced((), "", "scope_removed", retained=none)), 8)
+    commit(indexer.replace(Replaced((), "", "scope_removed", kept=none)), 8)
     assert indexer.rejected == {}
     assert indexer.state.objects == {}
 
@@ -107,7 +107,7 @@ def test_the_rejection_of_an_object_that_was_never_cached_is_removed_with_its_sh
     ranges, indexer, objects = HashRanges.of(shards, 8, by), Indexer({"broken": fail}), pods(chosen)
     commit(indexer.replace(Replaced(objects, "7")), 8)
     assert indexer.rejected.keys() == {obj.key for obj in objects}
-    commit(indexer.replace(Replaced((), "", "scope_removed", retained=ranges)), 8)
+    commit(indexer.replace(Replaced((), "", "scope_removed", kept=ranges)), 8)
     kept = {obj.key for obj in objects if ranges.has(obj.uid, obj.key.namespace)}
     assert indexer.rejected.keys() == kept
 
@@ -124,7 +124,7 @@ def test_the_state_of_gained_shards_leaves_the_other_objects_as_they_are(
     kept = [obj for obj in pods(before) if not gained.has(obj.uid, obj.key.namespace)]
     added = [obj for obj in pods(after) if gained.has(obj.uid, obj.key.namespace)]
     fifo.replace(kept, "7")
-    fifo.extend_state(added, "9", gained)
+    fifo.put(Replaced(added, "9", initial=gained, extends=True))
     commit(indexer.replace(popped(fifo)), steps)
     events = commit(indexer.replace(popped(fifo)), steps)
     expected = {obj.key: obj for obj in kept} | {obj.key: obj for obj in added}
@@ -147,7 +147,7 @@ def test_changes_of_an_older_object_with_the_name_of_a_gained_object_are_dropped
     indexer, events = Indexer(), list[Event]()
     commit(indexer.replace(Replaced([old], "5")), 8)
     every = HashRanges.of([0], 1, "uid")
-    commit(indexer.replace(Replaced([new], "9", gained=every, extends=True)), 8)
+    commit(indexer.replace(Replaced([new], "9", initial=every, extends=True)), 8)
     changed = KubeObject(key, "o", "6", b"{}", PODS)
     indexer.apply(Delta("Updated", changed), events)
     indexer.apply(Delta("Deleted", KubeObject(key, "o", "7", b"{}", PODS)), events)
@@ -166,7 +166,7 @@ def test_a_successor_from_before_the_state_of_a_gained_shard_replaces_an_older_o
     indexer, events = Indexer(), list[Event]()
     commit(indexer.replace(Replaced([old], "5")), 8)
     other = HashRanges("uid", ())
-    commit(indexer.replace(Replaced([], "9", gained=other, extends=True)), 8)
+    commit(indexer.replace(Replaced([], "9", initial=other, extends=True)), 8)
     indexer.apply(Delta("Added", new), events)
     assert [type(event) for event in events] == [Deleted, Added]
     assert indexer.state.objects == {key: new}

@@ -9,9 +9,8 @@ from weakref import WeakKeyDictionary
 from aioinformer import Deleted, Event, Scope, SharedInformer, Updated
 from aioinformer._core.listwatch.polling import Polling
 from aioinformer._core.objects.deltas import Replaced
-from aioinformer._runtime.reflector.delta_queue import ScopeQueue
 from aioinformer.namespaces.namespace_follower import NamespaceFollower
-from aioinformer.namespaces.scope_set import ScopeSet
+from aioinformer.namespaces.scope_set import ScopeQueue, ScopeSet
 from aioinformer.namespaces.state.partitions import PartitionedIndexer
 from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
 
@@ -23,7 +22,7 @@ def a_removed_namespace_stays(_: Original, queue: ScopeQueue) -> Any:
 
 @planted_bug(ScopeQueue, "remove", promises={2})
 def a_removed_namespace_vanishes(_: Original, queue: ScopeQueue) -> Any:
-    queue.replace((), "", reason="vanished")
+    queue.put(Replaced((), ""))
     queue.closed = True
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.objects.deltas import Delta, RepairGuard, Replaced
+from aioinformer._core.objects.deltas import CorrectionGuard, Delta, Replaced
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, ObjectKey
 from aioinformer.verification.state.verification import Comparison
 from tests.core.builders import key, pod
@@ -41,7 +41,7 @@ def test_the_cache_equals_the_server_after_corrections_and_any_changes(
                 "uid": pod(name, rv="7", uid="another"),
             }[how]
     events = relist(indexer, cached, "10")
-    guard = RepairGuard()
+    guard = CorrectionGuard()
     indexer.guards.append(guard)
     comparison = Comparison(indexer.state.objects.copy(), "10", contents=True, guard=guard)
     for obj in server.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aioinformer import KubeObject
-from aioinformer._core.objects.deltas import Correction, RepairGuard
+from aioinformer._core.objects.deltas import Correction, CorrectionGuard
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer.verification.state.verification import Comparison, Verification
 from tests.core.builders import key, make_object, pod, pod_body
@@ -122,7 +122,7 @@ def test_an_object_that_the_transform_fails_on_counts_as_rejected() -> None:
 
 
 def test_each_difference_has_a_correction_if_there_is_a_guard() -> None:
-    guard = RepairGuard()
+    guard = CorrectionGuard()
     held = {obj.key: obj for obj in (A, B)}
     comparison = Comparison(held, "10", guard=guard, contents=True)
     other, missing = pod("a", rv="1", node="elsewhere"), pod("d", rv="4")
