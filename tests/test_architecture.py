@@ -6,7 +6,10 @@ import ast
 import subprocess
 import sys
 import zipfile
+from graphlib import TopologicalSorter
 from pathlib import Path
+
+import grimp
 
 import aioinformer.testing
 
@@ -89,6 +92,13 @@ def test_every_import_contract_holds() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports in functions and for types count, too. A circle raises a ``CycleError``."""
+    graph = grimp.build_graph("aioinformer")
+    imports = {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
+    TopologicalSorter(imports).prepare()
 
 
 def test_a_module_has_at_most_seven_hundred_lines() -> None:

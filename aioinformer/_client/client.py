@@ -37,8 +37,8 @@ from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer._runtime.tasks.event_loop import own_loop
-from aioinformer.cachefile.state.identity import ClusterIdentity
 from aioinformer.errors import (
     ConfigurationError,
     FetchError,
@@ -479,7 +479,7 @@ class _ClientEndpoint:
             yield body
 
 
-# -- the identity of a cluster, by which a cache file is kept from being used for another one -----
+# -- the identity of a cluster -----------------------------------------------------------------
 
 
 class _UidMetadata(msgspec.Struct):

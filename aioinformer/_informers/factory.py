@@ -31,7 +31,6 @@ from aioinformer._runtime.reflector.lister_watcher import Source, check_source
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
-from aioinformer.sharding.shard_source import is_whole
 
 if TYPE_CHECKING:  # for types alone
     from aioinformer._runtime.informer.feature import Feature
@@ -294,13 +293,18 @@ class SharedInformerFactory:
         if namespace is not None and namespaces is not None:
             raise UsageError("namespace= and namespaces= exclude each other; pass one of them")
         options = chosen_options(request)
-        if self._options.shard is None and is_whole(options.get("shard")):
-            del options["shard"]  # all objects: the same informer as without a shard
-        chosen = self._options.merge(options)
+        shard = self._options.merge(options).shard
+        if shard is not None:
+            from aioinformer.sharding.shard_source import is_whole  # for its users alone
+
+            if is_whole(shard):
+                shard = None
+                if self._options.shard is None:
+                    del options["shard"]  # all objects: the same informer as without a shard
         key = InformerKey.of(
             resource,
             namespaces=namespaces,
-            shard=None if is_whole(chosen.shard) else chosen.shard,
+            shard=shard,
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
             fields=request.get("fields", ""),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:  # for types alone
-    from aioinformer._informers.options import InformerOptions
     from aioinformer._runtime.informer.feature import Feature
+    from aioinformer._runtime.informer.options import PipelineOptions
+
+MakeFeature: TypeAlias = "Callable[[], Feature]"
 
 FEATURES: Mapping[str, str] = {
     "shard": "aioinformer.sharding.feature",
@@ -28,7 +30,7 @@ class FeatureModule(Protocol):
         """Return a new feature; ``None`` if the value asks for nothing."""
 
 
-def _modules(options: InformerOptions) -> list[tuple[FeatureModule, object]]:
+def _modules(options: PipelineOptions) -> list[tuple[FeatureModule, object]]:
     given = [(module, getattr(options, option)) for option, module in FEATURES.items()]
     return [
         (cast("FeatureModule", import_module(module)), value)
@@ -37,16 +39,19 @@ def _modules(options: InformerOptions) -> list[tuple[FeatureModule, object]]:
     ]
 
 
-def check_features(options: InformerOptions) -> None:
-    """Raise ``TypeError`` or ``ValueError`` for an option that its feature can't have."""
+def check_features(options: PipelineOptions, own: tuple[MakeFeature, ...]) -> None:
+    """Raise ``TypeError`` or ``ValueError`` for an option that its feature can't have.
+
+    ``own`` are the features of the program.
+    """
     for module, value in _modules(options):
         module.check_option(value)
-    for make in options.features:
+    for make in own:
         if not callable(make):
             raise TypeError(f"features must be functions that return a Feature, not {make!r}")
 
 
-def make_features(options: InformerOptions) -> tuple[Feature, ...]:
-    """Return the features of a new informer with these options."""
+def make_features(options: PipelineOptions, own: tuple[MakeFeature, ...]) -> tuple[Feature, ...]:
+    """Return the features of a new informer with these options, and those of the program."""
     found = [module.make_feature(value) for module, value in _modules(options)]
-    return (*(each for each in found if each is not None), *(make() for make in options.features))
+    return (*(each for each in found if each is not None), *(make() for make in own))

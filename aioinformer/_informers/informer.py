@@ -121,7 +121,7 @@ class SharedInformer(Generic[T]):
             indexers=indexers,
             managed_fields=managed_fields,
             profile=profile,
-            features=(*filter(None, (namespaces,)), *make_features(options)),
+            features=(*filter(None, (namespaces,)), *make_features(options, options.features)),
         )
         self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
         self.report_blocking = options.report_blocking  # for controllers of this informer

@@ -14,7 +14,6 @@ from msgspec import Struct
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.objects.resources import Resource, resolve_built_in, versioned_name
 from aioinformer.errors import UsageError
-from aioinformer.sharding.shard_source import group_of
 
 if TYPE_CHECKING:  # for informers of shards, of several namespaces or with selectors
     from aioinformer._core.selectors.label_parser import LabelMapping
@@ -110,8 +109,10 @@ class InformerKey(Struct, frozen=True):
     def __str__(self) -> str:
         shard = ""
         if self.shard is not None:
-            group = group_of(self.shard)
-            shard = str(self.shard) if group is None else f"shards of {group.name}"
+            from aioinformer.sharding.state.shard import Shard
+
+            chosen = self.shard
+            shard = str(chosen) if isinstance(chosen, Shard) else f"shards of {chosen.name}"
         selectors = ",".join(filter(None, (self._selectors, shard)))
         return f"{self._description} where {selectors}" if selectors else self._description
 

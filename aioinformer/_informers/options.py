@@ -7,20 +7,21 @@ give them their types. Every option is documented on its field, here, in ``Pipel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from aioinformer._core.arguments import check_names
 from aioinformer._core.codec.shape import Transform
-from aioinformer._informers.features import check_features
+from aioinformer._informers.features import MakeFeature, check_features
 from aioinformer._runtime.informer.options import PipelineKeywords, PipelineOptions
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.selectors.label_parser import LabelMapping
     from aioinformer._core.selectors.parsed_selectors import FieldSelector, LabelSelector
-    from aioinformer._runtime.informer.feature import Feature
     from aioinformer.cachefile.cache_file import CacheFile
     from aioinformer.namespaces.state.scopes import Namespaces
+    from aioinformer.sharding.state.assignment import ShardAssignment
+    from aioinformer.sharding.state.shard import Shard
 
 SHAPE_NAMES = ("indexers", "model", "convert")
 """The keywords of ``informer()`` that depend on the type of objects."""
@@ -29,8 +30,9 @@ SHAPE_NAMES = ("indexers", "model", "convert")
 class InformerKeywords(PipelineKeywords, total=False):
     """The options as keywords; ``None`` and a missing keyword both mean the default."""
 
+    shard: Shard | ShardAssignment | None
     cache: CacheFile | None
-    features: tuple[Callable[[], Feature], ...]
+    features: tuple[MakeFeature, ...]
 
 
 class InformerScope(TypedDict, total=False):
@@ -52,15 +54,20 @@ class InformerRequest(InformerScope, InformerKeywords, total=False):
 class InformerOptions(PipelineOptions, frozen=True, kw_only=True):
     """The options of one informer, those of its reflector and its features included."""
 
+    shard: Shard | ShardAssignment | None = None
+    """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. The server
+    selects the part if it has the feature (KEP-5866, alpha), otherwise this library does, by the
+    same hash. ``None`` and ``Shard(0, 1)`` read all objects. A group of replicas reads the shards
+    that this member holds."""
     cache: CacheFile | None = None
     """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
-    features: tuple[Callable[[], Feature], ...] = ()
+    features: tuple[MakeFeature, ...] = ()
     """Features of the program: functions that are called without arguments for each informer, and
     return its ``aioinformer.lowlevel.Feature``."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_features(self)
+        check_features(self, self.features)
 
 
 def check_factory_options(options: Iterable[str]) -> None:

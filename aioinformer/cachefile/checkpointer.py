@@ -28,7 +28,7 @@ from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, NamesOrigin
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.cachefile.cache_file import CacheFile
@@ -321,7 +321,7 @@ class Checkpointer:
         if self._refusal:
             self._log_refusal()
             return ""
-        if not isinstance(source, SupportsCacheFile):
+        if not isinstance(source, NamesOrigin):
             self._refusal = f"{source!r} says neither its cluster nor its selection"
             self._log_refusal()
             return ""

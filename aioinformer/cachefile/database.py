@@ -24,10 +24,10 @@ import msgspec
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.cachefile.object_blocks import SCHEMA as BLOCKS_SCHEMA
 from aioinformer.cachefile.object_blocks import ObjectBlocks
 from aioinformer.cachefile.state.change_record import Changes
-from aioinformer.cachefile.state.identity import ClusterIdentity
 from aioinformer.cachefile.stored_scope import (
     CacheFileProblem,
     ScopeWrite,

@@ -23,8 +23,8 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
 
 if TYPE_CHECKING:
+    from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
     from aioinformer.cachefile.database import Database
-    from aioinformer.cachefile.state.identity import ClusterIdentity
 
 log = logging.getLogger("aioinformer.cachefile")
 

@@ -20,7 +20,7 @@ from aioinformer._runtime.informer.reflectors import (
     RunReflector,
     ScopePart,
     run_reflector,
-    with_shards,
+    with_excluded,
 )
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.reflector import Reflector
@@ -305,7 +305,7 @@ class ScopeSet:
         started = [each.reflector for each in self._readers.values() if each.reflector is not None]
         cuts = [each.status.watches_cut_after for each in started]
         cut_after = min((each for each in cuts if each is not None), default=None)
-        health = replace(with_shards(health, started), watches_cut_after=cut_after)
+        health = replace(with_excluded(health, started), watches_cut_after=cut_after)
         if health.state in ("stopped", "failed") or self._group is None:
             return health
         if not self._known and self._followed is not None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.informer.feature import (
     Feature,
     InformerParts,
@@ -14,12 +15,14 @@ from aioinformer._runtime.informer.feature import (
     Selection,
 )
 from aioinformer._runtime.informer.reflectors import RunReflector
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.sharding.group_reflectors import GroupReflectors
 from aioinformer.sharding.group_shards import GroupShards
-from aioinformer.sharding.shard_source import DURABLE_REFUSAL, is_whole
+from aioinformer.sharding.shard_source import DURABLE_REFUSAL, is_whole, read_shard
 from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.sharding.state.shard import Shard
+from aioinformer.sharding.state.shard_filter import ShardFilter
 from aioinformer.sharding.stored_shards import StoredShards, StoredState
 
 
@@ -40,6 +43,9 @@ class ShardFeature(Feature):
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
         self._ranges = shard.ranges
+
+    def select(self, resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ShardFilter]:
+        return read_shard(self._shard, resource, queue)
 
     def exclusion(self, obj: KubeObject) -> str:
         held = self._ranges.has(obj.uid, obj.key.namespace)
@@ -68,6 +74,9 @@ class GroupFeature(Feature):
         if self._shards is None:
             raise AssertionError("a feature is attached before it is used")
         return self._shards
+
+    def select(self, resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ShardFilter]:
+        return read_shard(self.assignment, resource, queue)
 
     def wrap_reflectors(self, make: MakeReflectors, parts: InformerParts) -> MakeReflectors:
         return partial(self._make_reflectors, make, parts)

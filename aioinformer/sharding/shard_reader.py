@@ -33,6 +33,7 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.sharding.gained_state import GainedState
 from aioinformer.sharding.group_shards import GroupShards
+from aioinformer.sharding.state.ranges import HashRanges
 from aioinformer.sharding.state.shard_filter import ShardFilter
 from aioinformer.sharding.state.shard_reads import (
     GainedRead,
@@ -62,11 +63,11 @@ class ShardReader:
         """Read nothing yet. ``reflector`` reads the shards into ``queue`` and has a filter;
         ``group`` runs the requests.
         """
-        if reflector.shard is None:
+        if not isinstance(reflector.filter, ShardFilter):
             raise AssertionError("the reflector of a group has a filter")
         self._name = name
         self._reflector = reflector
-        self._filter: ShardFilter = reflector.shard
+        self._filter = reflector.filter
         self._queue = queue
         self._shards = shards
         self._group = group
@@ -85,7 +86,7 @@ class ShardReader:
         self._reflector.reporter.start(asyncio.get_running_loop().time)
         try:
             if self._open_shards is not None:
-                source = self._reflector.unsharded_source
+                source = self._reflector.unfiltered_source
                 await self._stored.open(self._open_shards, source, self._scope)
             shards = self._shards
             self._make(self._observe().open(shards.held, assigned_once=shards.assigned_once))
@@ -204,12 +205,12 @@ class ShardReader:
     def _start_gain(self, kind: GainedRead) -> None:
         shards = self._reads.gaining
         reporter = self._reflector.reporter.make_part(f"gained {quantity(len(shards), 'shard')}")
-        queue = GainedState(self._publish_gained)
-        gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reporter)
+        queue, ranges = GainedState(self._publish_gained), self._shards.ranges_of(shards)
+        gained = self._reflector.with_filter(ShardFilter(ranges), queue, reporter)
         self._gained_reflector = gained
         stored = self._stored.state if kind is GainedRead.RESTORE else None
         name = f"reflector of gained shards of {self._name}"
-        self._gain = self._group.start(_run_gain(gained, queue, stored), name=name)
+        self._gain = self._group.start(_run_gain(gained, queue, ranges, stored), name=name)
 
     def _stop_gain(self) -> None:
         task, self._gain = self._gain, None
@@ -217,8 +218,8 @@ class ShardReader:
         if timer is not None:
             timer.cancel()
         reflector, self._gained_reflector = self._gained_reflector, None
-        if reflector is not None and reflector.shard is not None:
-            self._filter.count_excluded(reflector.shard.excluded)
+        if reflector is not None:
+            self._reflector.status.excluded += reflector.status.excluded
         if task is not None:
             self._group.cancel(task)
 
@@ -259,14 +260,16 @@ def _age_of(version: str, watched: str, *, follows: bool) -> StateAge:
     return StateAge.BEHIND if follows else StateAge.OUTDATED
 
 
-async def _run_gain(reflector: Reflector, queue: GainedState, stored: StoredState | None) -> None:
+async def _run_gain(
+    reflector: Reflector, queue: GainedState, ranges: HashRanges, stored: StoredState | None
+) -> None:
     """Read the state of gained shards. ``queue`` passes the state on, which ends this.
 
     ``stored`` is the cache file to begin with; ``None`` to list.
     """
     try:
-        if stored is not None and reflector.ranges is not None:
-            await queue.restore_from(stored, reflector.ranges)
+        if stored is not None:
+            await queue.restore_from(stored, ranges)
         if stored is None or stored.problem:
             await reflector.run(Start(newest=True))
         else:

@@ -1,18 +1,19 @@
-"""The source and the check of one shard of a resource."""
+"""What a reflector of one shard, or of the shards of a group, is made with."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from msgspec import structs
+
+from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, StateEntry
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsListOptions
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer.errors import UsageError
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.assignment import ShardAssignment
-    from aioinformer.sharding.state.shard import Shard
-    from aioinformer.sharding.state.shard_filter import ShardFilter
-
+from aioinformer.sharding.state.assignment import ShardAssignment
+from aioinformer.sharding.state.ranges import HashRanges
+from aioinformer.sharding.state.shard import Shard
+from aioinformer.sharding.state.shard_filter import ShardFilter
 
 DURABLE_REFUSAL = (
     "the replica that holds a shard handles the shard's events, and the files of the other "
@@ -22,39 +23,21 @@ DURABLE_REFUSAL = (
 """The reason why no listener of an informer on a group can be durable."""
 
 
-def is_whole(shard: Shard | ShardAssignment | None) -> bool:
+def is_whole(shard: Shard | ShardAssignment) -> bool:
     """Return True if ``shard`` is the only one of its resource: ``Shard(0, 1)``."""
-    if shard is None:
-        return False
-    from aioinformer.sharding.state.shard import Shard  # for informers of shards
-
     return shard == Shard(0, 1)
 
 
-def group_of(shard: Shard | ShardAssignment | None) -> ShardAssignment | None:
-    if shard is None:
-        return None
-    from aioinformer.sharding.state.shard import Shard  # for informers of shards
+def read_shard(
+    shard: Shard | ShardAssignment, resource: Resource, queue: EntryQueue
+) -> tuple[EntryQueue, ShardFilter]:
+    """Return the queue and the filter of a reflector that reads a shard of ``resource``.
 
-    return None if isinstance(shard, Shard) else shard
-
-
-def make_shard_filter(
-    shard: Shard | ShardAssignment | None, resource: Resource
-) -> ShardFilter | None:
-    """Return a new filter for a shard of ``resource``; ``None`` if all objects are read.
-
-    The filter of a group has no shards yet.
+    ``queue`` is the informer's. The filter of a group has no shards yet.
 
     Raises:
         UsageError: the shards are by namespace, and the objects are in none.
     """
-    if shard is None or is_whole(shard):
-        return None
-    from aioinformer.sharding.state.ranges import HashRanges  # for informers of shards
-    from aioinformer.sharding.state.shard import Shard
-    from aioinformer.sharding.state.shard_filter import ShardFilter
-
     if shard.by == "namespace" and not resource.namespaced:
         example = f"Shard({shard.index}, {shard.count})" if isinstance(shard, Shard) else "a group"
         raise UsageError(
@@ -62,12 +45,25 @@ def make_shard_filter(
             f"{example} that splits by uid"
         )
     if isinstance(shard, Shard):
-        return ShardFilter(shard.ranges)
-    return ShardFilter(HashRanges.of((), shard.count, shard.by))
+        return queue, ShardFilter(shard.ranges)
+    chosen = ShardFilter(HashRanges.of((), shard.count, shard.by))
+    return GroupQueue(queue, chosen), chosen
 
 
-def select_shard(source: ListerWatcher, shard: ShardFilter | None) -> ListerWatcher:
-    """Return ``source`` asking for the objects of a shard alone, if it takes list options."""
-    if shard is None or not isinstance(source, SupportsListOptions):
-        return source
-    return source.with_list_options({"shardSelector": shard.requested.selector})
+class GroupQueue:
+    """The queue of a reflector of shards that come and go."""
+
+    def __init__(self, queue: EntryQueue, shards: ShardFilter) -> None:
+        self._queue = queue
+        self._shards = shards
+
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        return self._queue.feed(self._shards.drop_repeated(entries))
+
+    def put(self, entry: StateEntry) -> None:
+        if isinstance(entry, Replaced) and entry.reason == "vanished":
+            entry = structs.replace(entry, initial=self._shards.complete_state())
+        self._queue.put(entry)
+
+    async def room(self) -> None:
+        await self._queue.room()

@@ -17,15 +17,13 @@ from aioinformer._core.listwatch.reflector_requests import ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Correction, CorrectionGuard
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.object_key import Admit
+from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._runtime.informer.reflectors import ScopePart
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_namespace
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import Expired, FetchError, NotSynced, ProtocolError
-from aioinformer.sharding.state.ranges import HashRanges
-from aioinformer.sharding.state.shard_filter import ShardFilter
 from aioinformer.verification.state.verification import Comparison, Verification
 
 MAX_ATTEMPTS = 5
@@ -36,7 +34,7 @@ MAX_ATTEMPTS = 5
 class ServerForm:
     managed_fields: bool
     converter: Converter | None
-    admit: Admit | None
+    filter: ObjectFilter | None
 
 
 async def verify(
@@ -60,7 +58,7 @@ async def verify(
         indexer.guards.append(guard)
     collects = None if repair is None else guard
     try:
-        form = ServerForm(managed_fields, converter, part.admit)
+        form = ServerForm(managed_fields, converter, part.filter)
         comparison = await _compare(part, waiters, form, collects, contents)
         result = None if comparison is None else await _finish(comparison)
         if comparison is None or result is None or part.has_left():
@@ -141,7 +139,7 @@ async def _add_server_objects(
             source.resource,
             managed_fields=form.managed_fields,
             namespace=served_namespace(source),
-            shard=ShardFilter(form.admit) if isinstance(form.admit, HashRanges) else None,
+            filter=form.filter,
         )
         async with source.list(request) as chunks:
             # One by one, because the comparison of contents decodes two bodies per object.

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from aioinformer import KubeObject, ObjectKey
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.cachefile.database import Database
 from aioinformer.cachefile.state import block_index
 from aioinformer.cachefile.state.change_record import Changes
-from aioinformer.cachefile.state.identity import ClusterIdentity
 from aioinformer.cachefile.stored_scope import ScopeWrite
 from tests.core.builders import PODS, pod
 

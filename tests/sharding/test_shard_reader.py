@@ -22,6 +22,7 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.shard_reader import ShardReader
+from aioinformer.sharding.shard_source import read_shard
 from aioinformer.sharding.state.ranges import HashRanges, shard_of
 from aioinformer.sharding.state.shard_reads import CATCH_UP_SECONDS
 from aioinformer.sharding.stored_shards import StoredShards, StoredState
@@ -118,11 +119,16 @@ class Member:
         self.opens.set()
         assignment = MemoryAssignment(COUNT)
         self.shards, self.queue = GroupShards(assignment), DeltaQueue()
-        self.reflector = Reflector(source, self.queue, shard=assignment, backoff=FAST_BACKOFF)
+        queue, self.filter = read_shard(assignment, source.resource, self.queue)
+        self.reflector = Reflector(source, queue, filter=self.filter, backoff=FAST_BACKOFF)
         self.reader = ShardReader(
             *("pods", self.reflector, self.queue, self.shards, group),
             open_shards=None if stored is None else self.open_shards,
         )
+
+    @property
+    def ranges(self) -> HashRanges:
+        return self.filter.ranges
 
     async def open_shards(
         self, source: ListerWatcher, scope: str, parts: StoredShards
@@ -199,10 +205,10 @@ async def test_shards_that_move_in_are_listed_and_the_watch_is_resumed_with_them
         await wait_until(lambda: member.requests[-1] == "watch from 11")
         assert member.requests.count("list") == 2
         assert member.reader.watches == member.source.open_responses == 1
-        assert shards_in(member.reflector.ranges) == "02"
-        assert member.reflector.shard is not None
-        assert [at for _, at in member.reflector.shard.read_ahead] == ["13"]
-        assert member.reflector.shard.excluded == 2, "of the watch, and of the list"
+        assert shards_in(member.ranges) == "02"
+        assert member.filter is not None
+        assert [at for _, at in member.filter.read_ahead] == ["13"]
+        assert member.reflector.status.excluded == 2, "of the watch, and of the list"
 
 
 async def test_a_request_begins_only_after_the_one_that_it_replaces_has_ended() -> None:
@@ -229,7 +235,7 @@ async def test_a_request_begins_only_after_the_one_that_it_replaces_has_ended() 
         await yield_to_loop()
         assert 2 < len(member.requests) < 6
         assert set(member.requests) == {"list"}
-        assert shards_in(member.reflector.ranges) == "01"
+        assert shards_in(member.ranges) == "01"
 
 
 async def test_a_server_that_went_back_is_noticed_when_the_whole_state_is_read_again() -> None:
@@ -314,7 +320,7 @@ async def test_a_restored_first_state_is_queued_once_the_server_has_confirmed_it
         assert member.requests[0] == "check"
         assert member.requests[-1] == "watch from 5"
         assert "list" not in member.requests
-        assert shards_in(member.reflector.ranges) == "01"
+        assert shards_in(member.ranges) == "01"
         assert not member.parts.find(frozenset({0, 1})), "the cache holds a later state"
         assert member.reflector.status.fresh is not None
 

@@ -7,14 +7,10 @@ from collections import deque
 import pytest
 
 from aioinformer import Client, Shard
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.errors import UsageError
-from aioinformer.sharding.shard_source import (
-    group_of,
-    is_whole,
-    make_shard_filter,
-    select_shard,
-)
-from aioinformer.sharding.state.assignment import ShardAssignment
+from aioinformer.sharding.shard_source import is_whole, read_shard
 from aioinformer.sharding.state.shard_filter import ShardFilter
 from tests.core.builders import NODES, PODS
 from tests.runtime.scripted_source import ScriptedListerWatcher
@@ -23,26 +19,16 @@ from tests.sharding.memory_assignment import MemoryAssignment
 
 def test_the_only_shard_of_a_resource_needs_no_filter() -> None:
     assert is_whole(Shard(0, 1))
-    for other in (None, Shard(0, 2), MemoryAssignment(count=1)):
+    for other in (Shard(0, 2), MemoryAssignment(count=1)):
         assert not is_whole(other)
-    assert make_shard_filter(Shard(0, 1), PODS) is None
-    assert make_shard_filter(None, PODS) is None
-
-
-def test_a_group_and_a_fixed_shard_are_distinguished() -> None:
-    group: ShardAssignment = MemoryAssignment()
-
-    assert group_of(group) is group
-    assert group_of(Shard(1, 2)) is None
-    assert group_of(None) is None
 
 
 def test_a_fixed_shard_is_filtered_from_the_start_and_a_group_has_no_shard_yet() -> None:
-    fixed = make_shard_filter(Shard(1, 2), PODS)
-    group = make_shard_filter(MemoryAssignment(by="namespace"), PODS)
+    queue = DeltaQueue()
+    unchanged, fixed = read_shard(Shard(1, 2), PODS, queue)
+    _, group = read_shard(MemoryAssignment(by="namespace"), PODS, queue)
 
-    assert fixed is not None
-    assert group is not None
+    assert unchanged is queue
     assert fixed.ranges == Shard(1, 2).ranges
     assert (group.ranges.by, bool(group.ranges)) == ("namespace", False)
 
@@ -58,7 +44,7 @@ def test_objects_without_a_namespace_are_not_divided_by_it(
     shard: Shard | MemoryAssignment, example: str
 ) -> None:
     with pytest.raises(UsageError, match=rf"^nodes are in no namespace.*pass {example}$"):
-        make_shard_filter(shard, NODES)
+        read_shard(shard, NODES, DeltaQueue())
 
 
 def test_a_source_that_takes_list_options_is_asked_for_the_shard_alone() -> None:
@@ -66,14 +52,14 @@ def test_a_source_that_takes_list_options_is_asked_for_the_shard_alone() -> None
     client = Client("http://127.0.0.1:1")
     source = client.lister_watcher(PODS, namespace=None, labels="", fields="")
 
-    selected = select_shard(source, shard)
+    reflector = Reflector(source, DeltaQueue(), filter=shard)
 
-    assert select_shard(source, None) is source
-    assert selected is not source
-    assert shard.requested.selector in repr(selected)
+    assert reflector.unfiltered_source is source
+    assert shard.requested.selector in repr(reflector.source)
+    assert Reflector(source, DeltaQueue()).source is source
 
 
 def test_a_source_without_list_options_is_read_as_it_is() -> None:
     source = ScriptedListerWatcher(deque())
 
-    assert select_shard(source, ShardFilter(Shard(1, 2).ranges)) is source
+    assert Reflector(source, DeltaQueue(), filter=ShardFilter(Shard(1, 2).ranges)).source is source

@@ -26,7 +26,7 @@ from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.transport import ResponseStream
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.listwatch.reflector_requests import ANY, NEWEST, PAGE_SIZE
-from aioinformer.cachefile.state.identity import ClusterIdentity
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.errors import ProtocolError
 
 FIRST_BYTES = 1024 * 1024

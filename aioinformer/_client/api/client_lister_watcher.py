@@ -21,7 +21,7 @@ from aioinformer._core.listwatch.reflector_requests import (
     WatchRequest,
 )
 from aioinformer._core.objects.resources import Resource
-from aioinformer.cachefile.state.identity import ClusterIdentity
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 
 
 class RequestSender(Protocol):

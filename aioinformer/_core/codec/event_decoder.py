@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from sys import intern
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder
@@ -42,13 +41,10 @@ from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.json_depth import decode_nested, iter_containers, truncate_depth
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_object
-from aioinformer._core.objects.object_key import VersionText
+from aioinformer._core.objects.object_key import Admit, VersionText
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError, UnexpectedObject, server_error
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.shard_filter import ShardFilter
 
 
 class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
@@ -89,8 +85,8 @@ _UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begin
 
 _NEWLINE = 0x0A
 
-OTHER_SHARD = Bookmark("")
-"""The result for a change of an object of another shard: exactly this bookmark."""
+EXCLUDED = Bookmark("")
+"""The result for a change of an object that isn't admitted: exactly this bookmark."""
 
 _LAYOUT_ATTEMPTS = 8
 """Changes of a watch whose layout is looked at. Custom resources never have the layout, and looking
@@ -107,19 +103,20 @@ class EventDecoder:
         *,
         managed_fields: bool = False,
         namespace: str | None = None,
-        shard: ShardFilter | None = None,
+        admit: Admit | None = None,
         validate: bool = True,
     ) -> None:
         """Create a decoder.
 
-        ``namespace`` is the watched one, ``None`` for all; ``shard`` excludes changes of other
-        shards. Without ``validate``, metadata alone are read where the watch has shown that they
+        ``namespace`` is the watched one, ``None`` for all; ``admit`` excludes changes of other
+        objects. Without ``validate``, metadata alone are read where the watch has shown that they
         precede the rest; a broken body then raises ``ObjectDecodeError`` where it is opened.
         """
-        self._shard = shard
+        self._admit = admit
         self.resource_version = ""
         """The version of the last change or bookmark that had one. May be reset."""
         self.bookmarks = 0
+        self.excluded = 0
         self._resource = resource
         self._managed_fields = managed_fields
         self._namespace = namespace
@@ -133,7 +130,7 @@ class EventDecoder:
         the heads contain the beginning of metadata then; empty to read whole lines."""
 
     def decode(self, source: bytes, start: int = 0, end: int | None = None) -> Delta | Bookmark:
-        """Return the delta or bookmark on ``source[start:end]``; or ``OTHER_SHARD``.
+        """Return the delta or bookmark on ``source[start:end]``; or ``EXCLUDED``.
 
         The result doesn't refer to ``source``.
 
@@ -174,8 +171,9 @@ class EventDecoder:
         if self._namespace is not None and metadata.namespace != self._namespace:
             self._check_namespace(metadata.namespace)
         self.resource_version = metadata.resource_version or self.resource_version
-        if self._shard is not None and self._drops(self._shard, metadata):
-            return OTHER_SHARD
+        if self._admit is not None and not self._admit(metadata.uid, metadata.namespace):
+            self.excluded += 1
+            return EXCLUDED
         begin, stop = start + at, end - (2 if source[end - 1] == _NEWLINE else 1)
         if isinstance(metadata, HeadMetadata):
             key = ObjectKey(intern(metadata.namespace), metadata.name)
@@ -199,14 +197,6 @@ class EventDecoder:
                 letter: (kind, head + METADATA, start)
                 for letter, (kind, head, start) in self._heads.items()
             }
-
-    @staticmethod
-    def _drops(shard: ShardFilter, metadata: ObjectMetadata | HeadMetadata) -> bool:
-        """Return True for an object of another shard, or a change that its shard's state has."""
-        uid, namespace = metadata.uid, metadata.namespace
-        return shard.excludes(uid, namespace) or (
-            bool(shard.read_ahead) and shard.repeats(uid, namespace, metadata.resource_version)
-        )
 
     def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
         """Return the change on ``line`` and the offset of its object, after a check of its kind.
@@ -264,7 +254,7 @@ class EventDecoder:
             if kind is None:
                 raise _unknown_type(envelope.type)
             obj = self._decode_object(bytes(envelope.object))
-            return OTHER_SHARD if obj is None else Delta(kind, obj)
+            return EXCLUDED if obj is None else Delta(kind, obj)
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
 
@@ -288,7 +278,8 @@ class EventDecoder:
         self._check_kind(raw)
         self._check_namespace(metadata.namespace)
         self.resource_version = metadata.resource_version or self.resource_version
-        if self._shard is not None and self._drops(self._shard, metadata):
+        if self._admit is not None and not self._admit(metadata.uid, metadata.namespace):
+            self.excluded += 1
             return None
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from sys import maxsize
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
@@ -34,13 +34,10 @@ from aioinformer._core.codec.type_check import find_other_namespace, find_other_
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.objects.object_key import VersionText
+from aioinformer._core.objects.object_key import Admit, ObjectFilter, VersionText
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError, UnexpectedObject
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.shard_filter import ShardFilter
 
 ITEM_CAP = 64 * 1024 * 1024
 """The longest item in bytes, as ``LINE_CAP``. An item that never ends must not fill the memory. The
@@ -65,23 +62,17 @@ OPENING_BYTES = 12
 _SEPARATOR = re.compile(rb"[\s,]*")
 
 
-class _ShardInfo(Struct):
-    selector: str = ""
-
-
 class _ListMetadata(
     Struct,
     rename={
         "resource_version": "resourceVersion",
         "continue_token": "continue",
         "remaining": "remainingItemCount",
-        "shard_info": "shardInfo",
     },
 ):
     resource_version: VersionText = ""
     continue_token: str = ""
     remaining: int | None = None
-    shard_info: _ShardInfo | None = None
 
 
 class ListEnvelope(Struct):
@@ -106,12 +97,6 @@ class ListEnvelope(Struct):
         """The number of items on later pages, if the server sends it."""
         return self.metadata.remaining
 
-    @property
-    def shard_selector(self) -> str:
-        """The shard selector that the server has applied; empty for none."""
-        info = self.metadata.shard_info
-        return "" if info is None else info.selector
-
 
 _Item: TypeAlias = tuple[ObjectMetadata, bytes, int, int]
 """An item: its metadata, and the bytes that contain it from one offset to another."""
@@ -127,16 +112,17 @@ class ListDecoder:
         managed_fields: bool = False,
         namespace: str | None = None,
         cap: int = ITEM_CAP,
-        shard: ShardFilter | None = None,
+        filter: ObjectFilter | None = None,
     ) -> None:
         """Create a decoder.
 
         ``namespace`` is the listed one, ``None`` for all; ``cap`` the longest item in bytes;
-        ``shard`` excludes the objects of other shards.
+        ``filter`` excludes items.
         """
-        self._shard = shard
-        self._unproven = shard
-        """The same until the head of the list has shown that the server selects the objects."""
+        self._filter = filter
+        self._admit: Admit | None = None if filter is None else filter.admits
+        """``None`` as well if the list proves that the server has selected its items."""
+        self.excluded = 0
         self._resource = resource
         self._cap = cap
         self._managed_fields = managed_fields
@@ -157,6 +143,7 @@ class ListDecoder:
         self._parts: list[bytes] = []
         self._parts_size = 0
         self.count = 0
+        """The number of items so far, with the excluded ones."""
 
     def feed(self, chunk: bytes) -> list[KubeObject]:
         """Return the objects that ``chunk`` completes. ``close`` returns the last one of the list.
@@ -193,14 +180,16 @@ class ListDecoder:
         rest = self._take_items(final=True) if self._in_items else []
         if self._in_items:
             raise self._protocol_error("the response broke off")
+        raw = self._head + self._buffer
         try:
-            envelope = _decode_envelope(self._head + self._buffer)
+            envelope = _decode_envelope(raw)
         except DECODE_ERRORS as error:
             raise self._protocol_error(str(discard_input(error))) from error
         kind = quote_kind(envelope.kind)
         if envelope.items is UNSET or envelope.kind == "Table":
             raise self._protocol_error(f"the response is a {kind or 'JSON object'} without items")
-        self._check_shard(envelope)
+        if self._filter is not None:
+            self._filter.check_list(raw)
         # If the scanner and the JSON decoder disagree, no guess may empty the cache.
         if envelope.items:
             raise self._protocol_error("its items are not where they were found")
@@ -221,30 +210,9 @@ class ListDecoder:
             self._head, self._buffer = self._buffer[:end], self._buffer[end:]
             self._items_scanner.rebase()
             self._in_items = True
-            if self._shard is not None:
-                self._read_shard_info(self._shard)
-
-    def _read_shard_info(self, shard: ShardFilter) -> None:
-        """Cease to check objects if the head of the list proves that the server selects them."""
-        try:
-            envelope = _decode_envelope(self._head + b"]}")
-        except DECODE_ERRORS:
-            return  # the metadata come after the items
-        if shard.is_selector(envelope.shard_selector):
-            self._unproven = None
-
-    def _check_shard(self, envelope: ListEnvelope) -> None:
-        """Raise if the server has applied another shard selector than the requested one.
-
-        Objects of the shard may be missing then. A text that can't be read proves nothing.
-        """
-        if self._shard is None or not envelope.shard_selector:
-            return
-        from aioinformer.sharding.state.ranges import HashRanges  # for informers of shards
-
-        applied = HashRanges.parse(envelope.shard_selector)
-        if applied is not None and applied != self._shard.requested:
-            raise self._protocol_error("the server has applied another shard selector")
+            # The metadata may also follow the items, which are all checked then.
+            if self._filter is not None and self._filter.check_list(self._head + b"]}"):
+                self._admit = None
 
     def _continue_long_item(self, chunk: bytes) -> None:
         """Put the buffer, which was scanned, aside, and ``chunk`` in its place.
@@ -272,12 +240,12 @@ class ListDecoder:
 
     def _take_items(self, *, final: bool) -> list[KubeObject]:
         objects: list[KubeObject] = []
-        unproven, excluded = self._unproven, 0
+        admit, excluded = self._admit, 0
         while self._at_item or self._scanner is not None or self._seek_item():
             item = self._split_item() or self._scan_item(final=final)
             if item is None:
                 break
-            if unproven is not None and unproven.excludes(item[0].uid, item[0].namespace):
+            if admit is not None and not admit(item[0].uid, item[0].namespace):
                 excluded += 1
                 continue
             obj = decode_object(
@@ -289,6 +257,7 @@ class ListDecoder:
             )
             objects.append(obj)
         self.count += len(objects) + excluded
+        self.excluded += excluded
         self._buffer = self._buffer[self._offset :]
         self._scan_at -= self._offset
         self._offset = 0

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import maxsize
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from aioinformer._core.codec.event_decoder import OTHER_SHARD, EventDecoder
+from aioinformer._core.codec.event_decoder import EXCLUDED, EventDecoder
 from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.line_splitter import LINE_CAP, Line, LineSplitter
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import FetchError, UnexpectedObject
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.shard_filter import ShardFilter
 
 SLICE_BYTES = 16384
 """Bytes to decode between two reads of the clock where a program's code runs for each object: five
@@ -44,7 +41,7 @@ class WatchBatch(Struct):
     """The first event that was ignored, because its object is of another kind or namespace."""
     ignored: int = 0
     excluded: int = 0
-    """Events of objects of other shards. If the last event is such a one, the last entry is a
+    """Events of objects that aren't admitted. If the last event is such a one, the last entry is a
     bookmark with its version."""
     error: FetchError | None = None
     """The ERROR event or the malformed line at which decoding ended. The entries came before it."""
@@ -60,7 +57,7 @@ class WatchDecoder:
         namespace: str | None = None,
         line_cap: int = LINE_CAP,
         converter: Converter | None = None,
-        shard: ShardFilter | None = None,
+        admit: Admit | None = None,
         validate: bool = True,
     ) -> None:
         """Create the decoder of a watch that has brought nothing yet.
@@ -69,7 +66,6 @@ class WatchDecoder:
         bytes; ``converter`` converts an object to its stored form and needs a valid body. See
         ``EventDecoder`` for the other arguments.
         """
-        self._shard = shard
         self.slice_bytes = maxsize if converter is None else SLICE_BYTES
         """The most bytes to pass to ``feed`` at once, so that a call takes little time."""
         self._initial = initial
@@ -78,7 +74,7 @@ class WatchDecoder:
             resource,
             managed_fields=managed_fields,
             namespace=namespace,
-            shard=shard,
+            admit=admit,
             validate=validate or converter is not None,
         )
         self._decode = (
@@ -92,9 +88,9 @@ class WatchDecoder:
         another kind or namespace is ignored, as in client-go, but an initial list with such an
         object is an error: the list isn't the one that was requested, and must replace nothing.
         """
-        batch, decoder, shard = WatchBatch([], 0, 0), self._decoder, self._shard
+        batch, decoder = WatchBatch([], 0, 0), self._decoder
         bookmarks, decoder.resource_version = decoder.bookmarks, ""
-        excluded, dropped = (0, 0) if shard is None else (shard.excluded, shard.dropped)
+        excluded = decoder.excluded
         try:
             lines = self._splitter.find_lines(data)
             batch.event_count = len(lines)
@@ -114,8 +110,8 @@ class WatchDecoder:
         if self._initial is None:
             batch.bookmarks = decoder.bookmarks - bookmarks
             batch.resource_version = decoder.resource_version
-        if shard is not None and shard.dropped > dropped:
-            batch.excluded = shard.excluded - excluded
+        if decoder.excluded > excluded:
+            batch.excluded = decoder.excluded - excluded
             self._remove_excluded(batch)
         return batch
 
@@ -130,8 +126,8 @@ class WatchDecoder:
         Only a change at the end would be missed: a later entry has a later version.
         """
         entries = batch.entries
-        ends_excluded = bool(entries) and entries[-1] is OTHER_SHARD
-        batch.entries = [entry for entry in entries if entry is not OTHER_SHARD]
+        ends_excluded = bool(entries) and entries[-1] is EXCLUDED
+        batch.entries = [entry for entry in entries if entry is not EXCLUDED]
         if ends_excluded:
             batch.entries.append(Bookmark(self._decoder.resource_version))
 

@@ -20,7 +20,6 @@ import msgspec
 from aioinformer.errors import ModelMismatch, ObjectDecodeError, TransformFailed, UsageError
 
 if TYPE_CHECKING:
-    from aioinformer._core.objects.kube_object import KubeObject
     from aioinformer._core.objects.resources import Resource
 
 E = TypeVar("E", bound=BaseException)
@@ -75,32 +74,6 @@ def _without_quotes(argument: object) -> object:
         return ""
     quotes = argument.startswith(QUOTING_MESSAGES)
     return _QUOTES.sub("(not shown)", argument, count=1) if quotes else argument
-
-
-def body_error(
-    obj: KubeObject, error: Exception, *, path: str = ""
-) -> ObjectDecodeError | UsageError:
-    """Return the error of a read of an object's JSON, which a model doesn't have."""
-    if obj.raw:
-        return decode_error(obj, error, path=path)
-    return UsageError(
-        f"{obj.resource} {obj.key} has no JSON to read, since its informer has model=: read the "
-        "model with the informer's lister.get(key), or use convert= in place of model="
-    )
-
-
-def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
-    """Return the error for a body, or the value at ``path`` in it, that can't be decoded."""
-    deep = isinstance(error, RecursionError)
-    reason = "it is nested too deeply" if deep else discard_input(error)
-    return ObjectDecodeError(
-        f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
-        f"its {path or 'body'} can't be decoded: {reason}",
-        key=str(obj.key),
-        path=path,
-        resource_version=obj.resource_version,
-        uid=obj.uid,
-    )
 
 
 def is_secret(resource: Resource) -> bool:

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
-from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input, is_secret
 from aioinformer._core.objects.json_depth import upper_levels
 from aioinformer._core.objects.object_body import (
     NO_PLACE,
@@ -41,7 +41,7 @@ from aioinformer._core.objects.readonly import (
     freeze,
 )
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import ObjectDecodeError
+from aioinformer.errors import ObjectDecodeError, UsageError
 from aioinformer.errors.texts import printable
 
 T = TypeVar("T")
@@ -307,6 +307,30 @@ def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:
 
 for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides the methods of its class
     setattr(KubeObject, _name, _raise_read_only)
+
+
+def body_error(
+    obj: KubeObject, error: Exception, *, path: str = ""
+) -> ObjectDecodeError | UsageError:
+    """Return the error of a read of an object's JSON, or of the value at ``path`` in it. An object
+    of a model has no JSON.
+    """
+    if not obj.raw:
+        return UsageError(
+            f"{obj.resource} {obj.key} has no JSON to read, since its informer has model=: read "
+            "the model with the informer's lister.get(key), or use convert= in place of model="
+        )
+    deep = isinstance(error, RecursionError)
+    reason = "it is nested too deeply" if deep else discard_input(error)
+    return ObjectDecodeError(
+        f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
+        f"its {path or 'body'} can't be decoded: {reason}",
+        key=str(obj.key),
+        path=path,
+        resource_version=obj.resource_version,
+        uid=obj.uid,
+    )
+
 
 _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -8,8 +8,8 @@ Versions are compared as strings of digits and never as ``int``, which rejects t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -24,6 +24,25 @@ VersionText: TypeAlias = Annotated[str, Meta(max_length=MAX_VERSION_LENGTH)]
 
 Admit: TypeAlias = Callable[[str, str], bool]
 """Returns True for the uid and the namespace of an object that belongs to the cache."""
+
+
+class ObjectFilter(Protocol):
+    """Selects some objects of a source. A server may be able to select them too, or send others."""
+
+    @property
+    def list_options(self) -> Mapping[str, str]:
+        """The query parameters that ask a server for these objects."""
+        ...
+
+    def admits(self, uid: str, namespace: str) -> bool: ...
+
+    def check_list(self, envelope: bytes) -> bool:
+        """Return True if a list, without its items, proves that the server has selected them.
+
+        Raises:
+            ProtocolError: the server has selected other objects than ``list_options`` ask for.
+        """
+        ...
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):

@@ -17,10 +17,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from aioinformer._core.objects.decode_errors import DECODE_ERRORS, body_error, is_secret
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, is_secret
 from aioinformer._core.objects.json_depth import MAX_DEPTH
 from aioinformer._core.objects.kube_object import (
     KubeObject,
+    body_error,
     cached_body,
     decoded_body,
     shallow_body,

@@ -15,10 +15,12 @@ from msgspec import Struct
 from aioinformer._core.cache.store import Indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import ObjectFilter
+from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.informer.reflectors import Reflectors, RunReflector
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue, EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
@@ -92,6 +94,12 @@ class Feature:
         self, indexers: Indexers[Any], view: ObjectView[Any] | None
     ) -> ObjectCache | None:
         """Return the cache of the informer; ``None`` to leave that to others."""
+
+    def select(
+        self, resource: Resource, queue: EntryQueue
+    ) -> tuple[EntryQueue, ObjectFilter | None]:
+        """Return the queue and the filter of a new reflector that feeds ``queue``."""
+        return queue, None
 
     def attach(self, parts: InformerParts) -> None:
         """Take the parts that this feature needs. The informer does not run yet."""

@@ -21,6 +21,8 @@ from aioinformer._core.callables import weak_call
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import ObjectFilter
+from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.feature import (
@@ -34,7 +36,7 @@ from aioinformer._runtime.informer.feature import (
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import PipelineOptions
 from aioinformer._runtime.informer.pump import ChangeObserver, Pump
-from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder
+from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder, Select
 from aioinformer._runtime.informer.reflectors import (
     Reflectors,
     RunReflector,
@@ -42,7 +44,7 @@ from aioinformer._runtime.informer.reflectors import (
     run_reflector,
 )
 from aioinformer._runtime.informer.status import InformerStatus
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue, EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
     NamesSelectors,
@@ -135,6 +137,7 @@ class InformerPipeline(Generic[T]):
             metadata_only=shape.metadata_only,
             managed_fields=managed_fields,
             profile=profile,
+            select=_selector(self.features),
         )
 
     def _make_registry(
@@ -331,6 +334,20 @@ def _make_cache(
         if (cache := feature.make_cache(found, view)) is not None:
             return cache
     return Indexer(found, view=view)
+
+
+def _selector(features: Iterable[Feature]) -> Select:
+    # Without the other features: one of them may keep the builder of reflectors, which keeps this.
+    choosing = [each for each in features if type(each).select is not Feature.select]
+
+    def select(resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ObjectFilter | None]:
+        found: ObjectFilter | None = None
+        for feature in choosing:
+            queue, chosen = feature.select(resource, queue)
+            found = chosen or found
+        return queue, found
+
+    return select
 
 
 def _report_dropped(guards: Iterable[DepartureGuard], obj: KubeObject) -> None:

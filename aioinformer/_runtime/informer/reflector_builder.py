@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import ObjectFilter
+from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
@@ -19,6 +22,9 @@ from aioinformer._runtime.reflector.options import ReflectorOptions
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import FetchError, UsageError
+
+Select: TypeAlias = Callable[[Resource, EntryQueue], tuple[EntryQueue, ObjectFilter | None]]
+"""Returns the queue and the filter of a reflector that feeds the given queue."""
 
 
 class ReflectorBuilder(Struct, frozen=True, kw_only=True):
@@ -33,6 +39,7 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     metadata_only: bool
     managed_fields: bool
     profile: ServerProfile | None
+    select: Select
 
     def make(
         self,
@@ -53,14 +60,16 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
             if not isinstance(source, SupportsListOptions):
                 raise UsageError(f"{source!r} takes no list_options=")
             source = source.with_list_options(query)
+        entries, filter = self.select(source.resource, queue)
         return Reflector(
             source,
-            queue,
+            entries,
             options=self.options,
             profile=self.profile,
             managed_fields=self.managed_fields,
             converter=self.converter,
             deduplicate=self.deduplicate,
             fail_fast=() if optional else self.fail_fast,
+            filter=filter,
             reporter=reporter or self.reporter,
         )

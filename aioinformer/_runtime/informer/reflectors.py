@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.objects.object_key import Admit
+from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for types alone
     from aioinformer._runtime.reporting.health import Health
 
 RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, Any, None]]
@@ -30,8 +30,8 @@ class ScopePart(Struct, frozen=True, eq=False):
 
     source: ListerWatcher
     indexer: Indexer
-    admit: Admit | None
-    """Admits the objects of the source that belong to the cache; ``None`` for all."""
+    filter: ObjectFilter | None
+    """Selects the objects that the cache holds; ``None`` for all of the source."""
     has_left: Callable[[], bool] = bool
     """Returns True if the informer doesn't read the scope any more."""
 
@@ -39,7 +39,10 @@ class ScopePart(Struct, frozen=True, eq=False):
     def of(
         cls, reflector: Reflector, indexer: Indexer, has_left: Callable[[], bool] = bool
     ) -> ScopePart:
-        return cls(reflector.source, indexer, reflector.ranges, has_left)
+        from copy import copy  # when a cache is first compared
+
+        # The reflector's own filter may change meanwhile.
+        return cls(reflector.source, indexer, copy(reflector.filter), has_left)
 
 
 class Reflectors(Protocol):
@@ -65,18 +68,17 @@ class Reflectors(Protocol):
         ...
 
 
-def with_shards(health: Health, reflectors: Iterable[Reflector]) -> Health:
-    """Return ``health`` with what the reflectors have received of other shards."""
-    filters = [each.shard for each in reflectors if each.shard is not None]
-    if not filters:
+def with_excluded(health: Health, reflectors: Iterable[Reflector]) -> Health:
+    """Return ``health`` with what the filters of the reflectors have dropped."""
+    filtered = [each.status for each in reflectors if each.filter is not None]
+    if not filtered:
         return health
     from dataclasses import replace  # when the health is first read
 
-    by_server = all(each.filtered_by == "server" for each in filters)
     return replace(
         health,
-        shard_filter="server" if by_server else "client",
-        other_shards=sum(each.excluded for each in filters),
+        shard_filter="client" if any(each.excludes for each in filtered) else "server",
+        other_shards=sum(each.excluded for each in filtered),
     )
 
 
@@ -105,7 +107,7 @@ class SingleReflector:
         from dataclasses import replace  # when the health is first read
 
         health = replace(health, strategy=self._reflector.strategy)
-        return with_shards(health, [self._reflector])
+        return with_excluded(health, [self._reflector])
 
     @property
     def fresh(self) -> float | None:

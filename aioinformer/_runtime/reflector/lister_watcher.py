@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
+
+from msgspec import Struct
 
 from aioinformer._core.listwatch.reflector_requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
-
-if TYPE_CHECKING:  # for programs with a cache file alone
-    from aioinformer.cachefile.state.identity import ClusterIdentity
 
 
 class ListerWatcher(Protocol):
@@ -145,9 +144,23 @@ class SupportsListOptions(Protocol):
     def with_list_options(self, options: Mapping[str, str]) -> Self: ...
 
 
+class ClusterIdentity(Struct, frozen=True):
+    uid: str = ""
+    """The UID of the namespace ``kube-system``, which exists once in each cluster; empty if the
+    program may not read the namespace."""
+    endpoint: str = ""
+    """A hash of the server's URL and of the certificate authorities that the client trusts."""
+
+    def matches(self, other: ClusterIdentity) -> bool:
+        """Return True if the UIDs are equal, or, where one is unknown, the endpoints."""
+        if self.uid and other.uid:
+            return self.uid == other.uid
+        return bool(self.endpoint) and self.endpoint == other.endpoint
+
+
 @runtime_checkable
-class SupportsCacheFile(Protocol):
-    """A ``ListerWatcher`` that names the origin of its objects, for a cache file."""
+class NamesOrigin(Protocol):
+    """A ``ListerWatcher`` that names the origin of its objects, so that they can be stored."""
 
     @property
     def selection(self) -> Mapping[str, str]:

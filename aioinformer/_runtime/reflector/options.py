@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
+from typing import Any, Self, TypedDict, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,10 +14,6 @@ from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
-
-if TYPE_CHECKING:  # for informers of shards
-    from aioinformer.sharding.state.assignment import ShardAssignment
-    from aioinformer.sharding.state.shard import Shard
 
 MIN_POLL_INTERVAL = 5.0
 """The least ``poll_interval`` in seconds. Each poll is a list of the whole state."""
@@ -55,7 +51,6 @@ class ReflectorKeywords(TypedDict, total=False):
     poll_interval: float
     watch_seconds: tuple[int, int]
     list_options: Mapping[str, str]
-    shard: Shard | ShardAssignment | None
 
 
 class ReflectorOptions(Struct, frozen=True, kw_only=True):
@@ -91,11 +86,6 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
     list_options: Mapping[str, str] = {}
     """Further query parameters of each list and watch, for servers and proxies with options of
     their own. Parameters that the reflector sets itself are rejected."""
-    shard: Shard | ShardAssignment | None = None
-    """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. The server
-    selects the part if it has the feature (KEP-5866, alpha), otherwise this library does, by the
-    same hash. ``None`` and ``Shard(0, 1)`` read all objects. A group of replicas reads the shards
-    that this member holds."""
 
     def __post_init__(self) -> None:
         """Reject numbers that no server accepts.
@@ -108,7 +98,6 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
         """
         _check_watch_seconds(self.watch_seconds)
         _check_list_options(self.list_options)
-        _check_shard(self.shard)
         _check_number("page_size", self.page_size, 0)
         _check_number("line_cap", self.line_cap, 1)
         check_bool("validate", self.validate)
@@ -139,16 +128,6 @@ def _check_watch_seconds(limits: object) -> None:
     least, greatest = pair
     _check_number("the least of watch_seconds", least, MIN_WATCH_SECONDS)
     _check_number("the greatest of watch_seconds", greatest, cast("int", least))
-
-
-def _check_shard(shard: object) -> None:
-    if shard is None:
-        return
-    from aioinformer.sharding.state.assignment import ShardAssignment  # for informers of shards
-    from aioinformer.sharding.state.shard import Shard
-
-    if isinstance(shard, type) or not isinstance(shard, Shard | ShardAssignment):
-        raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {shard!r}")
 
 
 def _check_list_options(options: object) -> None:

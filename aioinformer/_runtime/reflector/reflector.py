@@ -41,6 +41,7 @@ from aioinformer._core.listwatch.transitions import (
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Confirmed, Replaced
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._core.objects.resources import is_built_in_group
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
@@ -49,6 +50,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     SharesAnswers,
     SharesListSlots,
     SupportsDiscovery,
+    SupportsListOptions,
     served_namespace,
 )
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
@@ -58,11 +60,9 @@ from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import FetchError, RequestTimedOut, ResourceMoved, ServerRewound
-from aioinformer.sharding.shard_source import make_shard_filter, select_shard
 
-if TYPE_CHECKING:  # for informers of shards, and for types
+if TYPE_CHECKING:  # for types alone
     from aioinformer._core.codec.list_decoder import ListEnvelope
-    from aioinformer.sharding.state.ranges import HashRanges
 
 READ_SECONDS = 0.001
 """Seconds of decoding after which the pump gets its turn. Later, the objects of the first changes
@@ -96,6 +96,7 @@ class Reflector:
         deduplicate: Callable[[KubeObject], KubeObject] = _unchanged,
         fail_fast: tuple[type[FetchError], ...] = (),
         watch_only: bool = False,
+        filter: ObjectFilter | None = None,
         reporter: InformerReporter | None = None,
         **keywords: Unpack[ReflectorKeywords],
     ) -> None:
@@ -115,6 +116,7 @@ class Reflector:
                 check are not raised: the role may allow watches only, and a watch follows.
             watch_only: True if the source raises an error in place of a list, for a consumer that
                 keeps no state. A watch that the server fails to serve is then tried again for ever.
+            filter: selects the objects that are read; ``None`` for all of the source.
             reporter: receives states, numbers and problems.
             **keywords: single options, by the names of ``ReflectorOptions``' fields.
         """
@@ -141,8 +143,7 @@ class Reflector:
         self._opened = False
         self._answers = 0
         """The answers to all informers of the source up to the last failure."""
-        self.shard = make_shard_filter(options.shard, source.resource)
-        """The check of objects, and what the server has sent; ``None`` for no shard."""
+        self.filter = filter
         self._source = source
         self.poll_wait = PollWait()
         self.reporter = reporter or InformerReporter(str(source.resource))
@@ -154,16 +155,17 @@ class Reflector:
 
     @property
     def source(self) -> ListerWatcher:
-        """The source, of a shard's objects alone. Replaced when the API version changes."""
-        return select_shard(self._source, self.shard)
+        """The source, asking for the objects of the filter if it takes list options. Replaced when
+        the API version changes.
+        """
+        source = self._source
+        if self.filter is None or not isinstance(source, SupportsListOptions):
+            return source
+        return source.with_list_options(self.filter.list_options)
 
     @property
-    def unsharded_source(self) -> ListerWatcher:
+    def unfiltered_source(self) -> ListerWatcher:
         return self._source
-
-    @property
-    def ranges(self) -> HashRanges | None:
-        return None if self.shard is None else self.shard.ranges
 
     @property
     def status(self) -> ReflectorStatus:
@@ -179,11 +181,11 @@ class Reflector:
         """True if the request under way, or the next one, reads the whole state."""
         return not self._state.watches
 
-    def with_shards(
-        self, queue: EntryQueue, ranges: HashRanges, reporter: InformerReporter
+    def with_filter(
+        self, filter: ObjectFilter, queue: EntryQueue, reporter: InformerReporter
     ) -> Reflector:
-        """Return a reflector of other shards of the same source, with the same options."""
-        other = Reflector(
+        """Return a reflector of other objects of the same source, with the same options."""
+        return Reflector(
             self._source,
             queue,
             options=self._options,
@@ -192,12 +194,9 @@ class Reflector:
             converter=self._converter,
             deduplicate=self._deduplicate,
             fail_fast=self._fail_fast,
+            filter=filter,
             reporter=reporter,
         )
-        if other.shard is None:
-            raise AssertionError("a reflector of shards has a filter")
-        other.shard.narrow(ranges, None)
-        return other
 
     async def run(self, start: Start = DEFAULT_START) -> NoReturn:
         """List and watch until cancelled; raise ``FetchError`` for one of ``fail_fast``."""
@@ -275,7 +274,7 @@ class Reflector:
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
             self._listed, self._pages = ChunkedList[KubeObject](), PageSequence()
-            self._begin_state()
+            self.status.begin_state()
         page = ChunkedList[KubeObject]()
         async with self.source.list(request) as chunks:
             self._opened = True
@@ -295,10 +294,6 @@ class Reflector:
             self._publish_state(listed)
             self.reporter.mark_fresh(asyncio.get_running_loop().time())
         return end
-
-    def _begin_state(self) -> None:
-        if self.shard is not None:
-            self.shard.begin_state()
 
     def _page_collector(
         self, page: ChunkedList[KubeObject]
@@ -324,9 +319,8 @@ class Reflector:
             managed_fields=self._managed_fields,
             namespace=served_namespace(self._source),
             cap=self._options.line_cap,
-            shard=self.shard,
+            filter=self.filter,
         )
-        excluded = 0 if self.shard is None else self.shard.excluded
         total = self._options.liveness.list_total
         limit = asyncio.timeout(total)
         try:
@@ -343,15 +337,15 @@ class Reflector:
                 raise
             message = f"the list did not end within {total:g} s (liveness.list_total); trying again"
             raise RequestTimedOut(message, phase="list") from None
-        if self.shard is not None and self.shard.excluded > excluded:
-            self.reporter.other_shards(self.shard.excluded - excluded)
+        finally:
+            if decoder.excluded:
+                self.reporter.objects_excluded(decoder.excluded)
         return envelope, decoder.count
 
     def _publish_state(self, objects: Sequence[KubeObject]) -> None:
         self._availability.reset()
         version = self._state.resource_version
-        initial = None if self.shard is None else self.shard.take_gained()
-        self._queue.put(Replaced(objects, version, initial=initial))
+        self._queue.put(Replaced(objects, version))
         if self._state.version_went_back:
             self.reporter.server_rewound(ServerRewound(str(self._source.resource), version))
 
@@ -366,13 +360,13 @@ class Reflector:
             line_cap=self._options.line_cap,
             validate=self._options.validate,
             converter=self._converter,
-            shard=self.shard,
+            admit=None if self.filter is None else self.filter.admits,
         )
 
     async def _watch(self, request: WatchRequest) -> RequestEnd:
         self._listed = ChunkedList[KubeObject]()  # pages of a list that was abandoned
         if request.initial:
-            self._begin_state()
+            self.status.begin_state()
         decoder, clock = self._make_watch_decoder(request), loop_clock()
         size, worked = decoder.slice_bytes, 0.0
         async with Watchdog() as watchdog, self.source.watch(request) as chunks:
@@ -414,6 +408,8 @@ class Reflector:
             FetchError: the watch ended with an error. The changes before it were queued.
         """
         batch, state, reporter = decoder.feed(data), self._state, self.reporter
+        if batch.excluded:
+            reporter.objects_excluded(batch.excluded)
         if batch.initial_list is not None:
             self._complete_initial_list(batch.initial_list)
         entries, bookmarks, full = batch.entries, batch.bookmarks, False
@@ -423,7 +419,7 @@ class Reflector:
         state.record_watch_data(
             batch.resource_version,
             now=now,
-            # A change of another shard's object was a change, too: the server serves the watch.
+            # A change of an excluded object was a change, too: the server serves the watch.
             changed=len(entries) > bookmarks or batch.excluded > 0,
             bookmark=bookmarks > 0,
         )
@@ -431,8 +427,6 @@ class Reflector:
             self._confirm_restored()
         if reporter.has_telemetry:
             reporter.received(len(data), batch.event_count)
-        if batch.excluded:
-            reporter.other_shards(batch.excluded)
         if batch.unexpected is not None:
             reporter.events_ignored(batch.unexpected, batch.ignored)
         if batch.error is not None:

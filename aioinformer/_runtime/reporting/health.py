@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.reporting.error_texts import cut_watches_text, error_text
-from aioinformer.sharding.state.shard_filter import FilteredBy
 
 InformerState: TypeAlias = Literal[
     "new", "listing", "watching", "polling", "waiting", "absent", "stopped", "failed"
@@ -111,7 +110,7 @@ class Health:
     ignored: int = 0
     """Watch events that were ignored, because their objects are of another kind or in another
     namespace (``errors.UnexpectedObject``)."""
-    shard_filter: FilteredBy = ""
+    shard_filter: Literal["", "server", "client"] = ""
     """The side that selects the objects of the informer's ``shard=``: ``"server"`` if everything
     that has arrived since the last list or WatchList began was of the shard, else ``"client"``.
     Empty without a shard."""

@@ -23,6 +23,10 @@ class ReflectorStatus:
         self.fresh_at: float | None = None
         """The time at which the server last proved that the received state is up to date."""
         self.ignored = 0
+        self.excluded = 0
+        """Objects and events that have arrived and were dropped by the reflector's filter."""
+        self._excluded_before = 0
+        """The same number when the last read of the whole state began."""
         self._cuts: tuple[float, ...] = ()
         """Seconds for which the last watches have lasted, if each of them was cut."""
         self._clock: Callable[[], float] = float
@@ -58,6 +62,15 @@ class ReflectorStatus:
         healthy = self.watch_refusal is not None and self.error is self.watch_refusal
         self.set_state("absent" if self.absent else "polling" if healthy else "waiting")
         self._retry_at = self._clock() + delay
+
+    def begin_state(self) -> None:
+        """Record that the whole state is read anew, perhaps from another server."""
+        self._excluded_before = self.excluded
+
+    @property
+    def excludes(self) -> bool:
+        """True if objects were dropped since the last read of the whole state began."""
+        return self.excluded > self._excluded_before
 
     def record_watch_end(self, seconds: float, *, cut: bool) -> None:
         self._cuts = (*self._cuts[1 - CUTS :], seconds) if cut else ()

@@ -86,8 +86,8 @@ class InformerReporter:
         self._requested_at = 0.0
         self._ignored_reported = False
         """True if an ignored event of the watch under way was reported."""
-        self._other_shards_logged = False
-        """True if the log says that the server sends objects of other shards."""
+        self._excluded_logged = False
+        """True if the log says that the server sends objects that the filter drops."""
         self._outage, self._refusal = Outage(log), Outage(log)
         self._absence_logged = False
         """True if the log says that the server has no WatchList."""
@@ -231,10 +231,11 @@ class InformerReporter:
             log.warning("%s: the event is ignored: %s", self.informer, error)
             self._report(self._verb, "ignored", error, None)
 
-    def other_shards(self, count: int) -> None:
+    def objects_excluded(self, count: int) -> None:
+        self.status.excluded += count
         self.metrics.other_shards(self.label, count)
-        if not self._other_shards_logged:
-            self._other_shards_logged = True
+        if not self._excluded_logged:
+            self._excluded_logged = True
             log.info(
                 "%s: objects of other shards arrive and are dropped: the server does not select "
                 "shards (ShardedListAndWatch), or the shards have too many ranges for a selector",

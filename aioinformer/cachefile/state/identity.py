@@ -1,7 +1,7 @@
-"""The identities of a stored state: the cluster, and the selection of objects in the cluster.
+"""The identity of the objects of a stored state in their cluster.
 
-A stored state may continue only where all that has produced the state is unchanged. Each identity
-is therefore stored beside the state, and compared when the state is read.
+A stored state may continue only where all that has produced the state is unchanged. The identity is
+therefore stored beside the state, and compared when the state is read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from types import CodeType, MemberDescriptorType, NoneType
@@ -21,23 +20,6 @@ from aioinformer._core.objects.resources import Resource
 
 _PLAIN = (str, bytes, int, float, NoneType)
 """Types whose values have the same text in each process; ``bool`` is an ``int``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterIdentity:
-    """The identity of a cluster."""
-
-    uid: str = ""
-    """The UID of the namespace ``kube-system``, which exists once in each cluster; empty if the
-    program may not read the namespace."""
-    endpoint: str = ""
-    """A hash of the server's URL and of the certificate authorities that the client trusts."""
-
-    def matches(self, other: ClusterIdentity) -> bool:
-        """Return True if the UIDs are equal, or, where one is unknown, the endpoints."""
-        if self.uid and other.uid:
-            return self.uid == other.uid
-        return bool(self.endpoint) and self.endpoint == other.endpoint
 
 
 def scope_identity(

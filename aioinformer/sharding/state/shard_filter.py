@@ -7,65 +7,58 @@ watch is checked.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
+from msgspec.json import decode
+
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS
+from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer.errors import ProtocolError
 from aioinformer.sharding.state.ranges import HashRanges
 
 MAX_RANGES = 32
 """The most ranges that a server is asked for. Each takes a hundred bytes of the URL, of which some
 proxies accept 8 kB. With more ranges, a wider selector is sent, and the check drops the rest."""
 
-FilteredBy = Literal["", "server", "client"]
-"""The side that selects the objects of a shard; empty without a shard."""
-
 
 class ShardFilter:
-    """The hashes that one reflector reads, and what the server has sent."""
+    """The ``ObjectFilter`` of the hashes that one reflector reads."""
 
     def __init__(self, ranges: HashRanges) -> None:
         self.ranges = ranges
         self.gained: HashRanges | None = None
         """The shards that were added since the last whole state; ``None`` for none."""
-        self.repeated = 0
-        """Events that were dropped because a state contains them: those of shards that were gained
-        at a later version than the watch's."""
         self.read_ahead: list[tuple[HashRanges, str]] = []
         """Shards whose state is newer than the watch, and the version of that state. Empty once the
         watch has reached these versions."""
-        self.excluded = 0
-        """The objects and events of other shards that have arrived and were dropped."""
-        self._excluded_before = 0
-        """The same number when the last read of the whole state began."""
 
-    def excludes(self, uid: str, namespace: str) -> bool:
-        """Return True and count an object with these metadata if it is of another shard."""
-        if self.ranges.has(uid, namespace):
-            return False
-        self.excluded += 1
-        return True
+    def admits(self, uid: str, namespace: str) -> bool:
+        return self.ranges.has(uid, namespace)
 
-    def repeats(self, uid: str, namespace: str, version: str) -> bool:
-        """Return True and count a change that the state of its shard contains already.
+    def drop_repeated(self, entries: Sequence[Delta | Bookmark]) -> Sequence[Delta | Bookmark]:
+        """Drop the changes that the state of their shard contains already.
 
-        Called while ``read_ahead`` isn't empty, for changes of the watch in their order.
+        A bookmark takes the place of a change at the end, so that its version isn't lost. Called
+        for all changes of the watch in their order.
         """
+        if not (self.read_ahead and entries):
+            return entries
+        kept = [each for each in entries if isinstance(each, Bookmark) or not self._repeats(each)]
+        last = entries[-1]
+        if isinstance(last, Delta) and (not kept or kept[-1] is not last):
+            kept.append(Bookmark(last.obj.resource_version))
+        return kept
+
+    def _repeats(self, change: Delta) -> bool:
+        obj = change.obj
+        version = obj.resource_version
         ahead = self.read_ahead = [
             (ranges, known)
             for ranges, known in self.read_ahead
             # Numbers without leading zeros (KEP-5504) order by length, then by digits.
             if version.isdecimal() and (len(version), version) <= (len(known), known)
         ]
-        if not any(ranges.has(uid, namespace) for ranges, _ in ahead):
-            return False
-        self.repeated += 1
-        return True
-
-    @property
-    def dropped(self) -> int:
-        return self.excluded + self.repeated
-
-    def count_excluded(self, number: int) -> None:
-        self.excluded += number
+        return any(ranges.has(obj.uid, obj.key.namespace) for ranges, _ in ahead)
 
     def extend(self, ranges: HashRanges, gained: HashRanges, version: str) -> None:
         """Read the ``gained`` shards too: ``ranges`` in all from now on.
@@ -79,37 +72,41 @@ class ShardFilter:
         """Read ``ranges`` from now on; ``gained`` are those without a state yet."""
         self.ranges, self.gained = ranges, gained
 
-    def take_gained(self) -> HashRanges | None:
-        """Return the shards that were added since the last whole state, which is complete now."""
-        gained, self.gained = self.gained, None
-        return gained
-
-    def begin_state(self) -> None:
-        """Record that the whole state is read anew, perhaps by another server."""
-        self._excluded_before = self.excluded
-        self.read_ahead = []  # the objects of a WatchList are no changes
-
-    @property
-    def filtered_by(self) -> FilteredBy:
-        """``"client"`` if the server has sent objects of other shards since the last read of the
-        whole
-        state began, else ``"server"``.
+    def complete_state(self) -> HashRanges | None:
+        """Record that the whole state was read. Return the shards that were added since the last
+        one.
         """
-        return "client" if self.excluded > self._excluded_before else "server"
+        gained, self.gained, self.read_ahead = self.gained, None, []
+        return gained
 
     @property
     def requested(self) -> HashRanges:
         """The hashes of which the server is asked for the objects: ``ranges``, or wider ones if
-        there
-        are too many.
+        there are too many.
         """
         return self.ranges if self.ranges.count <= MAX_RANGES else self.ranges.covering(MAX_RANGES)
 
-    def is_selector(self, echoed: str) -> bool:
-        """Return True if the server's ``shardInfo``, however spelled, names exactly ``ranges``."""
-        return bool(echoed) and (
-            echoed == self.ranges.selector or HashRanges.parse(echoed) == self.ranges
-        )
+    @property
+    def list_options(self) -> Mapping[str, str]:
+        return {"shardSelector": self.requested.selector}
+
+    def check_list(self, envelope: bytes) -> bool:
+        """Return True if the server's ``shardInfo``, however spelled, names exactly ``ranges``. A
+        text in another form proves nothing.
+
+        Raises:
+            ProtocolError: the server has applied another selector than the requested one.
+        """
+        try:
+            applied = HashRanges.parse(decode(envelope)["metadata"]["shardInfo"]["selector"])
+        except (*DECODE_ERRORS, LookupError, TypeError):  # no such text, or after the items
+            return False
+        if applied is not None and applied != self.requested:
+            raise ProtocolError(
+                "the server has applied another shard selector to the list than the requested one",
+                phase="list",
+            )
+        return applied == self.ranges
 
     def __repr__(self) -> str:
-        return f"<ShardFilter ranges={self.ranges.count} excluded={self.excluded}>"
+        return f"<ShardFilter ranges={self.ranges.count}>"

@@ -26,7 +26,7 @@ from aioinformer._core.listwatch.reflector_requests import (
 )
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
-from aioinformer.cachefile.state.identity import ClusterIdentity
+from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut, UnknownResource
 from aioinformer.testing.access.rights import check_access
 from aioinformer.testing.access.users import RequestAttributes, User

@@ -9,14 +9,12 @@ import pytest
 
 from aioinformer import Resource
 from aioinformer._core.objects.decode_errors import (
-    decode_error,
     discard_input,
     hide_secret,
     iter_related,
 )
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import ModelMismatch, UsageError
-from tests.core.builders import pod
 
 
 class _Typed(msgspec.Struct, forbid_unknown_fields=True):
@@ -100,24 +98,6 @@ def test_each_related_error_is_found_once_and_loses_its_input() -> None:
     assert [each.__traceback__ for each in (error, cause, context)] == [None] * 3
     assert str(cause) == "Invalid value (not shown)"
     assert str(context) == "Object contains unknown field (not shown)"
-
-
-@pytest.mark.parametrize(("path", "named"), [("", "body"), ("spec.x", "spec.x")])
-def test_the_error_of_an_object_names_the_object_and_the_value(path: str, named: str) -> None:
-    cause = msgspec.DecodeError("Invalid value 'x'")
-
-    error = decode_error(pod("a", rv="7"), cause, path=path)
-
-    assert str(error) == (
-        f"pods web/a at resourceVersion 7: its {named} can't be decoded: Invalid value (not shown)"
-    )
-    assert (error.key, error.path, error.resource_version) == ("web/a", path, "7")
-
-
-def test_without_a_path_the_body_is_named() -> None:
-    error = decode_error(pod("a"), ValueError("no"))
-
-    assert (error.path, "its body can't be decoded: no" in str(error)) == ("", True)
 
 
 # -- functions of the program at a Secret -------------------------------------------------------

@@ -23,12 +23,12 @@ from aioinformer._core.cache.indexes import label_index
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.objects.deltas import Delta
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.kube_object import KubeObject, body_error
 from aioinformer._core.objects.readonly import FrozenMapping, FrozenSequence
 from aioinformer._core.selectors.predicates import changed, labelled, where
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer.errors import IndexFailed, ObjectDecodeError, ProtocolError
-from tests.core.builders import PODS, added, undecodable_pod
+from tests.core.builders import PODS, added, make_object, pod_body, undecodable_pod
 
 
 class Model(msgspec.Struct):
@@ -290,3 +290,22 @@ def test_a_label_index_rejects_an_object_with_invalid_labels() -> None:
     lister = Lister(indexer, PODS, unsynced=True)
     with pytest.raises(IndexFailed, match="labels"):
         lister.index("labels", cached(pod(b',"labels":{"app":1}')))
+
+
+@pytest.mark.parametrize(("path", "named"), [("", "body"), ("spec.x", "spec.x")])
+def test_the_error_of_an_object_names_the_object_and_the_value(path: str, named: str) -> None:
+    cause = msgspec.DecodeError("Invalid value 'x'")
+
+    error = body_error(make_object(pod_body("a", rv="7")), cause, path=path)
+
+    assert isinstance(error, ObjectDecodeError)
+    assert str(error) == (
+        f"pods web/a at resourceVersion 7: its {named} can't be decoded: Invalid value (not shown)"
+    )
+    assert (error.key, error.path, error.resource_version) == ("web/a", path, "7")
+
+
+def test_an_error_without_quotes_keeps_its_text() -> None:
+    error = body_error(make_object(pod_body("a")), ValueError("no"))
+
+    assert "its body can't be decoded: no" in str(error)

@@ -43,7 +43,7 @@ def make_pipeline(
         indexers=indexers,
         managed_fields=False,
         profile=None,
-        features=make_features(chosen),
+        features=make_features(chosen, chosen.features),
     )
 
 

@@ -72,3 +72,16 @@ def test_a_status_that_remembers_no_error_copies_none() -> None:
     status.replace_error(lambda error: ValueError(f"copy of {error}"))
 
     assert repr(status) == "<ReflectorStatus new error=ValueError(\"copy of 'original'\")>"
+
+
+def test_excluded_objects_are_counted_again_from_the_beginning_of_each_state() -> None:
+    status = started(LoopClock())
+    seen = [status.excludes]
+    status.excluded += 2
+    seen.append(status.excludes)
+    status.begin_state()
+    seen.append(status.excludes)
+    status.excluded += 1
+    seen.append(status.excludes)
+
+    assert (seen, status.excluded) == ([False, True, False, True], 3)

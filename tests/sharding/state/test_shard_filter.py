@@ -54,12 +54,12 @@ def list_body(items: list[Any], *, echo: str = "", items_first: bool = False) ->
 def read_list(
     data: bytes, shard: ShardFilter, resource: Any = PODS, step: int = 7
 ) -> list[KubeObject]:
-    decoder = ListDecoder(resource, shard=shard)
+    decoder = ListDecoder(resource, filter=shard)
     pieces = [data[at : at + step] for at in range(0, len(data), step)]
     objects = [obj for piece in pieces for obj in decoder.feed(piece)]
-    rest, _ = decoder.close()
-    assert decoder.count >= len(objects) + len(rest)
-    return objects + rest
+    objects += decoder.close()[0]
+    assert decoder.count == len(objects) + decoder.excluded
+    return objects
 
 
 def names(objects: list[KubeObject]) -> list[str]:
@@ -67,7 +67,7 @@ def names(objects: list[KubeObject]) -> list[str]:
 
 
 def watch(shard: ShardFilter, *lines: bytes, initial: InitialList | None = None) -> WatchBatch:
-    return WatchDecoder(PODS, shard=shard, initial=initial).feed(b"".join(lines))
+    return WatchDecoder(PODS, admit=shard.admits, initial=initial).feed(b"".join(lines))
 
 
 # -- lists ---------------------------------------------------------------------------------------
@@ -77,13 +77,10 @@ def watch(shard: ShardFilter, *lines: bytes, initial: InitialList | None = None)
 def test_the_shards_of_a_list_that_no_server_has_cut_are_the_whole_list(step: int) -> None:
     """Recording 54: a server without the gate ignores the selector."""
     body = read_recording("54-list-shard-selector").body
-    filters = [ShardFilter(ranges) for ranges in (LOWER, UPPER)]
-    lower, upper = (read_list(body, each, step=step) for each in filters)
+    lower, upper = (read_list(body, ShardFilter(each), step=step) for each in (LOWER, UPPER))
     assert sorted(names(lower + upper)) == [f"web-{number}" for number in range(8)]
     assert lower
     assert upper
-    assert [each.excluded for each in filters] == [len(upper), len(lower)]
-    assert {each.filtered_by for each in filters} == {"client"}
 
 
 @pytest.mark.parametrize(
@@ -93,11 +90,9 @@ def test_a_list_that_the_server_has_cut_is_read_as_a_whole(
     recording: str, ranges: HashRanges
 ) -> None:
     body = read_recording(recording).body
-    shard = ShardFilter(ranges)
     whole = ListDecoder(PODS)
     expected = [*whole.feed(body), *whole.close()[0]]
-    assert names(read_list(body, shard)) == names(expected)
-    assert (shard.excluded, shard.filtered_by) == (0, "server")
+    assert names(read_list(body, ShardFilter(ranges))) == names(expected)
 
 
 def test_the_objects_of_a_cut_list_are_not_hashed_again() -> None:
@@ -138,15 +133,14 @@ def test_a_selector_in_an_unknown_form_proves_nothing() -> None:
     items = [object_body("a", IN_UPPER), object_body("b", IN_LOWER)]
     shard = ShardFilter(LOWER)
     assert names(read_list(list_body(items, echo="shards[0]"), shard)) == ["b"]
-    assert shard.filtered_by == "client"
 
 
 def test_a_page_counts_the_objects_of_other_shards() -> None:
     """The number is compared with the remaining ones that the first page announces."""
-    decoder = ListDecoder(PODS, shard=ShardFilter(LOWER))
+    decoder = ListDecoder(PODS, filter=ShardFilter(LOWER))
     decoder.feed(list_body([object_body("a", IN_UPPER), object_body("b", IN_LOWER)]))
     decoder.close()
-    assert decoder.count == 2
+    assert (decoder.count, decoder.excluded) == (2, 1)
 
 
 # -- watches -------------------------------------------------------------------------------------
@@ -205,7 +199,7 @@ def test_an_initial_list_has_its_shard_alone() -> None:
     assert names(list(initial.objects())) == ["b"]
     assert initial.resource_version == "5"
     assert batch.entries == [Bookmark("6")]
-    assert batch.excluded == shard.excluded == 2
+    assert batch.excluded == 2
 
 
 def test_an_object_without_a_uid_is_in_one_shard() -> None:
@@ -250,7 +244,7 @@ def test_the_shards_of_a_stream_are_disjoint_and_complete(
     data = b"".join(lines)
     shown: list[str] = []
     for index in range(count):
-        decoder = WatchDecoder(PODS, shard=ShardFilter(Shard(index, count, by).ranges))
+        decoder = WatchDecoder(PODS, admit=ShardFilter(Shard(index, count, by).ranges).admits)
         batches = [decoder.feed(data[at : at + step]) for at in range(0, len(data), step)]
         entries = [entry for batch in batches for entry in batch.entries]
         own = [entry.obj.name for entry in entries if isinstance(entry, Delta)]
@@ -266,7 +260,6 @@ def test_changes_that_the_state_of_a_gained_shard_contains_are_dropped_until_its
     both, lower = Shard(0, 1).ranges, Shard(0, 2).ranges
     shard = ShardFilter(Shard(1, 2).ranges)
     shard.extend(both, lower, "100")
-    decoder = WatchDecoder(PODS, shard=shard)
     lines = [
         event_line("MODIFIED", object_body(name, uid, version, "shop"))
         for name, uid, version in (
@@ -277,24 +270,24 @@ def test_changes_that_the_state_of_a_gained_shard_contains_are_dropped_until_its
             ("e", IN_UPPER, 102),
         )
     ]
-    batch = decoder.feed(b"".join(lines))
-    assert [each.obj.name for each in batch.entries if isinstance(each, Delta)] == ["b", "d", "e"]
-    assert (shard.excluded, shard.repeated, batch.excluded) == (0, 2, 0)
-    assert shard.filtered_by == "server"
+    batch = watch(shard, *lines)
+    kept = shard.drop_repeated(batch.entries)
+    assert [each.obj.name for each in kept if isinstance(each, Delta)] == ["b", "d", "e"]
+    assert batch.excluded == 0
     assert shard.read_ahead == []
 
 
 def test_a_dropped_change_moves_the_version_on() -> None:
     shard = ShardFilter(Shard(1, 2).ranges)
     shard.extend(Shard(0, 1).ranges, Shard(0, 2).ranges, "100")
-    decoder = WatchDecoder(PODS, shard=shard)
-    batch = decoder.feed(event_line("MODIFIED", object_body("a", IN_LOWER, 99, "shop")))
+    batch = watch(shard, event_line("MODIFIED", object_body("a", IN_LOWER, 99, "shop")))
     assert batch.resource_version == "99"
+    assert shard.drop_repeated(batch.entries) == [Bookmark("99")]
     assert shard.read_ahead
 
 
 def test_a_read_of_the_whole_state_ends_the_comparison_of_versions() -> None:
     shard = ShardFilter(Shard(1, 2).ranges)
     shard.extend(Shard(0, 1).ranges, Shard(0, 2).ranges, "100")
-    shard.begin_state()
+    shard.complete_state()
     assert shard.read_ahead == []

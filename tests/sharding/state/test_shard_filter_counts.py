@@ -1,43 +1,29 @@
-"""The ranges of a reflector, and the counts of what a server has sent of other shards."""
+"""The ranges of a reflector, the changes that repeat, and what a list proves."""
 
 from __future__ import annotations
 
 import pytest
 
+from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer.errors import ProtocolError
 from aioinformer.sharding.state.hashing import HASH_END, hash_value
 from aioinformer.sharding.state.ranges import HashRanges, shard_of
-from aioinformer.sharding.state.shard_filter import MAX_RANGES, FilteredBy, ShardFilter
+from aioinformer.sharding.state.shard_filter import MAX_RANGES, ShardFilter
+from tests.core.builders import encode, pod
 
 LOWER, UPPER = HashRanges.of([0], 2, "uid"), HashRanges.of([1], 2, "uid")
 IN_LOWER = next(uid for uid in map(str, range(100)) if shard_of(uid, 2) == 0)
 IN_UPPER = next(f"{number}-x" for number in range(100) if shard_of(f"{number}-x", 2) == 1)
 
 
-def test_objects_of_other_shards_are_counted() -> None:
-    shard = ShardFilter(LOWER)
-
-    assert [shard.excludes(uid, "web") for uid in (IN_LOWER, IN_UPPER, IN_UPPER)] == [
-        False,
-        True,
-        True,
-    ]
-    shard.count_excluded(3)
-    assert (shard.excluded, shard.repeated, shard.dropped) == (5, 0, 5)
-    assert repr(shard) == "<ShardFilter ranges=1 excluded=5>"
+def change(uid: str, version: str) -> Delta:
+    return Delta("Updated", pod("a", uid=uid, rv=version))
 
 
-def test_the_filtering_side_is_determined_again_at_the_beginning_of_each_state() -> None:
-    shard = ShardFilter(LOWER)
-    seen: list[FilteredBy] = [shard.filtered_by]
-    shard.excludes(IN_UPPER, "")
-    seen.append(shard.filtered_by)
-    shard.begin_state()
-    for uid in (IN_LOWER, IN_UPPER):
-        seen.append(shard.filtered_by)
-        shard.excludes(uid, "")
-    seen.append(shard.filtered_by)
-
-    assert seen == ["server", "client", "server", "server", "client"]
+def drops(shard: ShardFilter, uid: str, version: str) -> bool:
+    """Return True if a change of an object is dropped, and its version is kept."""
+    (entry,) = shard.drop_repeated([change(uid, version)])
+    return entry == Bookmark(version)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +36,7 @@ def test_a_change_repeats_up_to_the_version_of_its_shard(version: str, *, repeat
     shard.extend(both, UPPER, "12")
 
     assert (shard.ranges, shard.gained) == (both, None)
-    assert shard.repeats(IN_UPPER, "", version) is repeats
-    assert (shard.repeated, shard.dropped) == (int(repeats), int(repeats))
+    assert drops(shard, IN_UPPER, version) is repeats
     assert shard.read_ahead == ([(UPPER, "12")] if repeats else [])
 
 
@@ -59,10 +44,19 @@ def test_a_change_of_another_shard_does_not_repeat() -> None:
     shard = ShardFilter(LOWER)
     shard.extend(HashRanges.of([0, 1], 2, "uid"), UPPER, "12")
 
-    assert not shard.repeats(IN_LOWER, "", "11")
-    assert shard.repeats(IN_UPPER, "", "11")
-    assert shard.repeats(IN_UPPER, "", "12")
-    assert shard.repeated == 2
+    assert not drops(shard, IN_LOWER, "11")
+    assert drops(shard, IN_UPPER, "11")
+    assert drops(shard, IN_UPPER, "12")
+
+
+def test_the_entries_that_do_not_repeat_stay_in_order() -> None:
+    shard = ShardFilter(LOWER)
+    shard.extend(HashRanges.of([0, 1], 2, "uid"), UPPER, "12")
+    own, repeated = change(IN_LOWER, "10"), change(IN_UPPER, "11")
+
+    assert shard.drop_repeated([repeated, own]) == [own]
+    assert shard.drop_repeated([own, repeated]) == [own, Bookmark("11")]
+    assert shard.drop_repeated([repeated, Bookmark("11")]) == [Bookmark("11")]
 
 
 def test_each_gained_shard_has_a_version_of_its_own() -> None:
@@ -72,19 +66,20 @@ def test_each_gained_shard_has_a_version_of_its_own() -> None:
     shard.extend(HashRanges.of([0, 2, 3], 4, "uid"), quarters[3], "10")
     assert len(shard.read_ahead) == 2
 
-    shard.repeats("", "", "15")
+    shard.drop_repeated([change("", "15")])
     assert shard.read_ahead == [(quarters[2], "20")]
-    shard.begin_state()
+    shard.complete_state()
     assert shard.read_ahead == []
 
 
 def test_gained_shards_are_taken_once() -> None:
     shard = ShardFilter(LOWER)
-    assert shard.take_gained() is None
+    assert shard.complete_state() is None
     shard.narrow(UPPER, LOWER)
     assert (shard.ranges, shard.gained) == (UPPER, LOWER)
+    assert repr(shard) == "<ShardFilter ranges=1>"
 
-    assert (shard.take_gained(), shard.take_gained()) == (LOWER, None)
+    assert (shard.complete_state(), shard.complete_state()) == (LOWER, None)
 
 
 @pytest.mark.parametrize("count", [MAX_RANGES, MAX_RANGES + 1])
@@ -99,12 +94,17 @@ def test_the_number_of_requested_ranges_has_a_limit(count: int) -> None:
     assert shard.requested.has_hash(inside) or not ranges.has_hash(inside)
 
 
-def test_a_selector_is_the_own_one_in_any_spelling() -> None:
-    shard = ShardFilter(LOWER)
+def proves(ranges: HashRanges, selector: str) -> bool:
+    metadata = encode({"shardInfo": {"selector": selector}})
+    return ShardFilter(ranges).check_list(b'{"metadata":%b,"items":[]}' % metadata)
 
-    assert shard.is_selector(LOWER.selector)
-    assert shard.is_selector(LOWER.selector.replace("'", '"').replace(", ", ","))
-    assert not shard.is_selector(UPPER.selector)
-    assert not shard.is_selector("")
-    assert not shard.is_selector("nonsense")
-    assert not ShardFilter(HashRanges.of([], 2, "uid")).is_selector("")
+
+def test_a_list_proves_its_selection_in_any_spelling() -> None:
+    assert proves(LOWER, LOWER.selector)
+    assert proves(LOWER, LOWER.selector.replace("'", '"').replace(", ", ","))
+    assert not proves(LOWER, "")
+    assert not proves(LOWER, "nonsense")
+    assert not proves(HashRanges.of([], 2, "uid"), "")
+    assert not ShardFilter(LOWER).check_list(b'{"metadata":{"shardInfo":7},"items":[]}')
+    with pytest.raises(ProtocolError, match="another shard selector"):
+        proves(LOWER, UPPER.selector)
