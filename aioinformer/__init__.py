@@ -92,8 +92,9 @@ _PAGES = {
         " crd_established deleted exists job_complete negate rollout_complete set_condition"
     ),
     "controllers": (
-        "ControllerHealth FailingKey FastSlow ItemExponential MaxOf Patch Priority Propagation"
-        " QueueStatistics RateLimiter Reason Reconcile TokenBucket WriterSource default_limiter"
+        "ControllerHealth ControllerOptions FailingKey FastSlow ItemExponential MaxOf Patch"
+        " Priority Propagation QueueStatistics RateLimiter Reason Reconcile TokenBucket"
+        " WriterSource default_limiter"
     ),
     "eventrecorder": "EventStatistics",
     "leaderelection": "ElectionHealth Fencing",
@@ -103,7 +104,7 @@ _PAGES = {
         " ScopeHealth Shape Source Transform WatchRequest"
     ),
     "metrics": "Levels Metrics",
-    "operator": "ControllerBuilder OperatorHealth",
+    "operator": "ControllerBuilder OperatorHealth OperatorOptions",
     "selectors": (
         "ChangePredicate CombinedPredicate EventSource Field Fields LabelIndex MergedStream"
         " ObjectPredicate Predicate Sourced"

@@ -22,7 +22,7 @@ from aioinformer.controllers.reconcile_context import ReconcileContext
 from aioinformer.controllers.reconcile_runs import ReconcileRuns
 from aioinformer.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer.controllers.state.queue_items import Priority
-from aioinformer.controllers.state.rate_limiters import RateLimiter
+from aioinformer.controllers.state.rate_limiters import RateLimiter, default_limiter
 from aioinformer.controllers.state.reconcile import (
     FailureTracker,
     PendingReconciles,
@@ -92,7 +92,8 @@ class Workers:
         write_target: WriteTarget,
         options: ControllerOptions,
     ) -> None:
-        self._limiter = _RecordingLimiter(options.backoff)
+        backoff = default_limiter() if options.backoff is None else options.backoff
+        self._limiter = _RecordingLimiter(backoff)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             name=options.name, backoff=self._limiter, metrics=options.metrics
         )

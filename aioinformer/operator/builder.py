@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, cast
+from typing import Any, Protocol, Self, TypeAlias
+
+from typing_extensions import Unpack
 
 from aioinformer._core.arguments import check_names
 from aioinformer._core.objects.resources import Resource, versioned_name
@@ -16,9 +18,9 @@ from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import WriterSource
-from aioinformer.controllers.controller import Controller
+from aioinformer.controllers.controller import Controller, ReconcileKeywords
 from aioinformer.controllers.finalizer import FinalizerUse
-from aioinformer.controllers.options import ControllerKeywords, ControllerOptions
+from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.reconcile_runs import (
     BlockingReconcile,
     Reconcile,
@@ -117,20 +119,23 @@ class ControllerBuilder:
         informers: SharedInformerFactory,
         resource: WatchedResource,
         reconcile: Reconcile | BlockingReconcile,
-        keywords: ControllerKeywords,
+        *,
+        shards: ShardGroup | None = None,
+        filter: Filter[Any] | None = None,
+        **keywords: Unpack[ReconcileKeywords],
     ) -> None:
         """Declare a controller. ``Operator.controller`` documents the arguments."""
         self._informers = informers
-        check_names(keywords, ControllerKeywords.__annotations__)
-        self.shards = _find_group(resource, keywords.get("shards"))
+        check_names(keywords, ReconcileKeywords.__annotations__, "shards", "filter")
+        self.shards = _find_group(resource, shards)
         self._reference = _Reference(resource, informers, self.shards)
         self._reconcile = reconcile
-        self._keywords = keywords.copy()
-        self._keywords.pop("shards", None)  # the informer reads the shards
+        self._filter = filter
+        self._keywords = keywords
         # The checks of a Controller, at the place of the mistake: a Controller is built later.
-        named = {**self._keywords, "name": self.name}
-        compile_functions(reconcile, ControllerOptions(**cast("Any", named)))
-        check_filter(keywords.get("filter"))
+        named: ReconcileKeywords = {**keywords, "name": self.name}
+        compile_functions(reconcile, ControllerOptions(**named))
+        check_filter(filter)
         self._triggers: list[_Trigger] = []
         self._started = False
 
@@ -225,11 +230,13 @@ class ControllerBuilder:
         """Return a controller for one term. ``resolve`` has returned before."""
         # The operator's name is stable. A default that is made of the resource would be shared by
         # all programs that reconcile this resource, and each apply removes what the last one set.
-        named: ControllerKeywords = {"name": self.name, "field_manager": options.name}
+        field_manager = self._keywords.get("field_manager") or options.name
+        named: ReconcileKeywords = {"name": self.name, "field_manager": field_manager}
         controller = Controller(
             self.informer,
             self._reconcile,
-            **(named | self._keywords),
+            filter=self._filter,
+            **(self._keywords | named),
             client=client,
             events=events,
             metrics=options.metrics,

@@ -31,7 +31,7 @@ from aioinformer import (
     is_controlled_by,
     set_condition,
 )
-from aioinformer.controllers.options import ControllerKeywords
+from aioinformer.controllers.controller import ControllerKeywords
 from aioinformer.errors import (
     AlreadyOwned,
     Conflict,

@@ -17,8 +17,7 @@ FOO_NAME = "foos.samples.example.com"
 
 
 def make_builder(source: ClusterSource, resource: Any, **keywords: Any) -> ControllerBuilder:
-    given: Any = keywords
-    return ControllerBuilder(SharedInformerFactory(source), resource, succeed, given)
+    return ControllerBuilder(SharedInformerFactory(source), resource, succeed, **keywords)
 
 
 def to_keys(obj: KubeObject) -> list[ObjectKey]:
