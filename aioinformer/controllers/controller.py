@@ -10,7 +10,7 @@ import asyncio
 import logging
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypedDict, cast
 
 from typing_extensions import TypeVar, Unpack
 
@@ -33,8 +33,9 @@ from aioinformer.controllers.health import (
     ReconcileErrors,
     WarningEvents,
 )
+from aioinformer.controllers.key_gate import ReplicaGroup, check_group, find_division
 from aioinformer.controllers.lifecycle import ControllerRun, TriggerSource
-from aioinformer.controllers.options import ControllerOptions
+from aioinformer.controllers.options import ControllerOptions, RecordsEvents
 from aioinformer.controllers.own_writes import OwnWrites
 from aioinformer.controllers.reconcile_runs import (
     BlockingReconcile,
@@ -53,13 +54,9 @@ from aioinformer.controllers.triggers import (
     Trigger,
     check_informer,
     check_to_keys,
-    find_informer,
 )
 from aioinformer.controllers.workers import Workers
 from aioinformer.errors import NotRunning, UsageError
-from aioinformer.eventrecorder.event_recorder import EventRecorder
-from aioinformer.sharding.group import ShardGroup
-from aioinformer.sharding.shard_gate import ShardGate
 
 log = logging.getLogger("aioinformer.controller")
 
@@ -95,7 +92,7 @@ class ControllerKeywords(ReconcileKeywords, total=False):
     on_error: OnError | None
     shutdown_timeout: float
     client: WriterSource | None
-    events: EventRecorder | None
+    events: RecordsEvents | None
 
 
 class Controller:
@@ -129,7 +126,7 @@ class Controller:
         informer: SharedInformer[T] | str | Resource,
         reconcile: Reconcile | BlockingReconcile,
         *,
-        shards: ShardGroup | None = None,
+        shards: ReplicaGroup | None = None,
         filter: Filter[T] | None = None,
         **keywords: Unpack[ControllerKeywords],
     ) -> None:
@@ -161,7 +158,11 @@ class Controller:
             UnknownResource: no built-in resource has that name.
         """
         check_names(keywords, ControllerKeywords.__annotations__, "shards", "filter")
-        found = find_informer(informer, shards)
+        if shards is None:
+            found = check_informer(cast("SharedInformer[Any]", informer))
+        else:
+            resource = check_group(informer, shards)
+            found = shards.informer(resource)
         keywords["name"] = keywords.get("name") or handler_name(reconcile)
         options = ControllerOptions(filter=filter, **keywords)
         self.name = options.name
@@ -180,7 +181,8 @@ class Controller:
         warnings = WarningEvents(informer, options.events)
         function, cleanup_function = compile_functions(reconcile, options, informer.rejection)
         self._functions = [each for each in (function, cleanup_function) if each is not None]
-        gate = self._gate = _make_gate(informer)
+        division = find_division(informer)
+        gate = self._gate = None if division is None else division.make_gate(informer.stored)
         program = finalized(function, cleanup_function, informer, warnings, options, gate)
         report = self._errors.report_blocking if informer.report_blocking else None
         self._reconcile_runs = ReconcileRuns(program, options, report)
@@ -464,9 +466,3 @@ class Controller:
             f"running={len(self._reconcile_runs.keys)} waiting={len(self._workers.pending)} "
             f"failing={len(self._workers.failures)}>"
         )
-
-
-def _make_gate(informer: SharedInformer[Any]) -> ShardGate | None:
-    """Return the gate of a controller whose informer reads the shards of a group, or ``None``."""
-    shards = informer.group_shards
-    return None if shards is None else ShardGate(shards, informer.stored)

@@ -5,21 +5,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from aioinformer._core.arguments import check_field_manager, check_int, check_seconds
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._core.writing.write_requests import EventType
 from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.controllers.failure_condition import check_condition_type
 from aioinformer.controllers.state.finalizers import check_finalizer_name
 from aioinformer.controllers.state.rate_limiters import RateLimiter
-from aioinformer.eventrecorder.event_recorder import EventRecorder
+
+
+class RecordsEvents(Protocol):
+    """Records Kubernetes Events: an ``EventRecorder``."""
+
+    def record(
+        self,
+        obj: Mapping[str, Any],
+        event_type: EventType,
+        reason: str,
+        note: str = "",
+        *,
+        action: str = "",
+        related: Mapping[str, Any] | None = None,
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +69,7 @@ class ControllerOptions:
     client: WriterSource | None = None
     """Makes the writers of the controller: the ``Client``, or, under a ``LeaderElector``,
     ``elector.guarded_client(client)``."""
-    events: EventRecorder | None = None
+    events: RecordsEvents | None = None
     """Records Warning Events on objects that can't be reconciled."""
     finalizer: str | None = None
     """A name such as ``example.com/cleanup``, added to ``metadata.finalizers`` before the first

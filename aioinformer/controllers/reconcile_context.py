@@ -10,13 +10,13 @@ from aioinformer._core.cache.query import LabelChoice
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.status_conditions import ConditionStatus
+from aioinformer._core.writing.write_requests import EventType
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.controllers.run_writes import Mutate, OperationResult, RunWrites
 from aioinformer.controllers.state.queue_items import Priority
 from aioinformer.controllers.state.reconcile import Cause, Reason, RunReasons
 from aioinformer.errors import UsageError
-from aioinformer.eventrecorder.state.event_objects import EventType
 
 
 class ReconcileContext:

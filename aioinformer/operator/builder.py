@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from typing_extensions import Unpack
 
@@ -20,17 +20,16 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.controllers.controller import Controller, ReconcileKeywords
 from aioinformer.controllers.finalizer import FinalizerUse
+from aioinformer.controllers.key_gate import check_group, find_division
 from aioinformer.controllers.options import ControllerOptions
-from aioinformer.controllers.reconcile_runs import (
-    BlockingReconcile,
-    Reconcile,
-    compile_functions,
-)
-from aioinformer.controllers.triggers import ToKeys, check_shards, check_to_keys
+from aioinformer.controllers.reconcile_runs import BlockingReconcile, Reconcile, compile_functions
+from aioinformer.controllers.triggers import ToKeys, check_to_keys
 from aioinformer.errors import NotRunning, UnknownResource, UsageError
 from aioinformer.eventrecorder.event_recorder import EventRecorder
 from aioinformer.operator.options import OperatorOptions
-from aioinformer.sharding.group import ShardGroup
+
+if TYPE_CHECKING:  # for operators with groups alone
+    from aioinformer.sharding.group import ShardGroup
 
 WatchedResource: TypeAlias = str | Resource | SharedInformer[Any]
 """A resource by its name (``deployments``, ``foos.example.com``), a ``Resource``, or an informer of
@@ -255,11 +254,14 @@ class ControllerBuilder:
 def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup | None:
     """Return the group of ``shards=``, or that whose shards a given informer reads."""
     if shards is not None:
-        check_shards(given, shards)
+        check_group(given, shards)
         return shards
-    chosen = given.group_shards if isinstance(given, SharedInformer) else None
-    group = None if chosen is None else chosen.assignment
-    return group if isinstance(group, ShardGroup) else None
+    chosen = find_division(given) if isinstance(given, SharedInformer) else None
+    if chosen is None:
+        return None
+    from aioinformer.sharding.group import ShardGroup  # for operators with groups alone
+
+    return chosen.assignment if isinstance(chosen.assignment, ShardGroup) else None
 
 
 def _is_resource(given: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Unpack
 
@@ -21,14 +21,12 @@ from aioinformer.errors import NotRunning, UsageError
 from aioinformer.eventrecorder.event_recorder import EventRecorder
 from aioinformer.operator.builder import ControllerBuilder, WatchedResource
 from aioinformer.operator.health import OperatorHealth, OperatorState
-from aioinformer.operator.options import (
-    OperatorKeywords,
-    OperatorOptions,
-    default_identity,
-)
+from aioinformer.operator.options import OperatorKeywords, OperatorOptions, default_identity
 from aioinformer.operator.process import run_process
 from aioinformer.operator.run import OperatorClient, OperatorRun
-from aioinformer.sharding.group import ShardGroup
+
+if TYPE_CHECKING:  # for operators with groups alone
+    from aioinformer.sharding.group import ShardGroup
 
 
 class Operator:
