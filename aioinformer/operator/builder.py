@@ -7,8 +7,7 @@ leadership. Names that only the server knows are resolved when the operator star
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
 
 from typing_extensions import Unpack
 
@@ -34,6 +33,10 @@ if TYPE_CHECKING:  # for operators with groups alone
 WatchedResource: TypeAlias = str | Resource | SharedInformer[Any]
 """A resource by its name (``deployments``, ``foos.example.com``), a ``Resource``, or an informer of
 ``Operator.informers``."""
+
+
+AddTrigger: TypeAlias = Callable[[Controller, SharedInformer[Any]], object]
+"""Repeats a call of ``owns`` or ``watches`` on a controller."""
 
 
 class Discovers(Protocol):
@@ -68,7 +71,7 @@ class _Reference:
         """Return the informer, unless only the server knows the name."""
         if isinstance(given, SharedInformer):
             return given
-        if not _is_resource(given):
+        if not isinstance(cast("object", given), str | Resource):
             raise TypeError(
                 "a controller of an operator takes the name of a resource, a Resource, or an "
                 f"informer of operator.informers, not {given!r}"
@@ -99,14 +102,6 @@ class _Reference:
         return self.known
 
 
-@dataclass(frozen=True, slots=True)
-class _Trigger:
-    """A call of ``owns`` or ``watches``, to be repeated on each controller."""
-
-    reference: _Reference
-    add: Callable[[Controller, SharedInformer[Any]], object]
-
-
 class ControllerBuilder:
     """A controller of an operator, declared before the operator runs.
 
@@ -135,7 +130,7 @@ class ControllerBuilder:
         named: ReconcileKeywords = {**keywords, "name": self.name}
         compile_functions(reconcile, ControllerOptions(**named))
         check_filter(filter)
-        self._triggers: list[_Trigger] = []
+        self._triggers: list[tuple[_Reference, AddTrigger]] = []
         self._started = False
 
     @property
@@ -183,8 +178,8 @@ class ControllerBuilder:
         """
         check_filter(filter)
         together = self.shards is not None and self.shards.by == "namespace"
-        reference = self._refer(resource, self.shards if together else None)
-        return self._add(reference, lambda owner, informer: owner.owns(informer, filter=filter))
+        group = self.shards if together else None
+        return self._add(resource, lambda owner, it: owner.owns(it, filter=filter), group)
 
     def watches(
         self,
@@ -201,26 +196,20 @@ class ControllerBuilder:
         """
         check_to_keys(to_keys)
         check_filter(filter)
-        reference = self._refer(resource, None)
-        return self._add(
-            reference, lambda owner, other: owner.watches(other, to_keys, filter=filter)
-        )
-
-    def _refer(self, resource: WatchedResource, shards: ShardGroup | None) -> _Reference:
-        if self._started:
-            raise UsageError(f"the controller {self.name} has started; add triggers before")
-        return _Reference(resource, self._informers, shards)
+        return self._add(resource, lambda owner, it: owner.watches(it, to_keys, filter=filter))
 
     def _add(
-        self, reference: _Reference, add: Callable[[Controller, SharedInformer[Any]], object]
+        self, resource: WatchedResource, add: AddTrigger, shards: ShardGroup | None = None
     ) -> Self:
-        self._triggers.append(_Trigger(reference, add))
+        if self._started:
+            raise UsageError(f"the controller {self.name} has started; add triggers before")
+        self._triggers.append((_Reference(resource, self._informers, shards), add))
         return self
 
     async def resolve(self, client: Discovers) -> None:
         """Find the resources that only the server knows, or raise its error."""
         self._started = True
-        for reference in (self._reference, *(each.reference for each in self._triggers)):
+        for reference in (self._reference, *(each for each, _ in self._triggers)):
             await reference.resolve(client)
 
     def build(
@@ -243,8 +232,8 @@ class ControllerBuilder:
             on_error=options.on_error,
             shutdown_timeout=options.shutdown_timeout,
         )
-        for trigger in self._triggers:
-            trigger.add(controller, trigger.reference.informer)
+        for reference, add in self._triggers:
+            add(controller, reference.informer)
         return controller
 
     def __repr__(self) -> str:
@@ -262,8 +251,3 @@ def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup
     from aioinformer.sharding.group import ShardGroup  # for operators with groups alone
 
     return chosen.assignment if isinstance(chosen.assignment, ShardGroup) else None
-
-
-def _is_resource(given: object) -> bool:
-    """Return True for a name and a ``Resource``; the program may not be type-checked."""
-    return isinstance(given, str | Resource)
