@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from typing_extensions import TypeIs
 
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
-from aioinformer.controllers.controller import Controller
-from aioinformer.controllers.health import ControllerHealth
 from aioinformer.errors import NotRunning, UsageError
-from aioinformer.operator.operator import Operator
 
-Program: TypeAlias = Operator | Controller | SharedInformerFactory | SharedInformer[Any]
+if TYPE_CHECKING:  # for programs with controllers alone
+    from aioinformer.controllers.controller import Controller
+    from aioinformer.controllers.health import ControllerHealth
+    from aioinformer.operator.operator import Operator
 
-_PROGRAMS = (Operator, Controller, SharedInformerFactory, SharedInformer)
+Program: TypeAlias = "Operator | Controller | SharedInformerFactory | SharedInformer[Any]"
 
 CHECK_INTERVAL = 0.005
 """Seconds until the second check. No single event announces the state of many tasks."""
@@ -70,18 +72,27 @@ def _unsettled(cluster: WatchedCluster, programs: Iterable[Program]) -> Iterator
         # what follows, such as an informer that waits for its handlers.
         for controller in _controllers_of(program):
             yield from _controller_work(controller)
-        if isinstance(program, Operator):
+        if _is_operator(program):
             yield from _operator_work(program)
         for informer in _informers_of(program):
             yield from _informer_work(informer, cluster.resource_version)
 
 
 def _check_program(program: object) -> None:
-    if not isinstance(program, _PROGRAMS):
+    known = isinstance(program, SharedInformerFactory | SharedInformer)
+    if not (known or _is_operator(program) or _is_controller(program)):
         raise TypeError(
             "settled() takes Operators, Controllers, SharedInformerFactories and informers, "
             f"not {program!r}"
         )
+
+
+def _is_operator(program: object) -> TypeIs[Operator]:
+    return hasattr(program, "controllers") and not isinstance(program, type)
+
+
+def _is_controller(program: object) -> TypeIs[Controller]:
+    return hasattr(program, "trigger") and not isinstance(program, type)
 
 
 def _informers_of(program: Program) -> Iterable[SharedInformer[Any]]:
@@ -91,9 +102,9 @@ def _informers_of(program: Program) -> Iterable[SharedInformer[Any]]:
 
 
 def _controllers_of(program: Program) -> tuple[Controller, ...]:
-    if isinstance(program, Operator):
+    if _is_operator(program):
         return program.controllers
-    return (program,) if isinstance(program, Controller) else ()
+    return (program,) if _is_controller(program) else ()
 
 
 def _operator_work(operator: Operator) -> Iterator[tuple[str, str]]:
