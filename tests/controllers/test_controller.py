@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from datetime import timedelta
 from math import inf
@@ -45,6 +45,7 @@ from tests.controllers.reconcilers import (
     DOUBLING_LIMITER,
     FOOS,
     REALMS,
+    NoteRecorder,
     RecordingReconciler,
     body_with_owner,
     create_foo,
@@ -822,27 +823,8 @@ def test_a_permanent_error_is_not_retried_before_the_object_changes() -> None:
     assert [(each.phase, each.retry_in) for each in problems] == [("reconcile", None)]
 
 
-class Notes:
-    """A recorder of a program's own, which keeps the notes of the Events."""
-
-    def __init__(self) -> None:
-        self.notes = list[tuple[str, str, str, str]]()
-
-    def record(
-        self,
-        obj: Mapping[str, Any],
-        event_type: str,
-        reason: str,
-        note: str = "",
-        *,
-        action: str = "",
-        related: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.notes.append((obj["metadata"]["name"], event_type, reason, note))
-
-
 def test_a_recorder_of_the_programs_own_receives_the_events_of_a_controller() -> None:
-    events = Notes()
+    events = NoteRecorder()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         ctx.event("Normal", "Checked", "it has no size")

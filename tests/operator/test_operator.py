@@ -96,6 +96,28 @@ def test_controllers_share_the_informers_of_one_factory() -> None:
     assert (foos.names, bars.names) == (["a"], ["a"])
 
 
+def test_an_event_is_recorded_on_the_own_object() -> None:
+    cluster = make_cluster("a")
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        ctx.event("Normal", "Seen", "saw it", action="Look")
+        if ctx.obj is not None:
+            cluster.delete(FOOS, "a")
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster))
+        operator.controller(FOOS, reconcile)
+        async with running(operator):
+            await asyncio.sleep(1)
+            (failing,) = operator.controllers[0].health.failing
+            assert failing.error.startswith("NotCached"), "the object was absent in the second run"
+
+    run_simulated(main)
+    (event,) = cluster.objects("events.events.k8s.io")
+    assert (event["reason"], event["note"], event["action"]) == ("Seen", "saw it", "Look")
+    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Foo", "a")
+
+
 def test_a_name_that_the_server_does_not_know_ends_the_run() -> None:
     async def main() -> None:
         operator = make_operator(ClusterSource(make_cluster()))
