@@ -120,7 +120,7 @@ class WorkQueue(Generic[K]):
         if metrics is not None and not name:
             raise ValueError("a work queue with metrics= needs a name=")
         self.name = name
-        self.last_backoff = 0.0
+        self.last_backoff: float = 0.0
         """Seconds after which the key of the last ``add_rate_limited`` is retried."""
         self._keys: KeyQueue[K] = KeyQueue(f"the work queue {name}".rstrip())
         self._limiter: RateLimiter[K] = default_limiter() if backoff is None else backoff
