@@ -222,12 +222,7 @@ class Controller:
 
     # -- triggers ------------------------------------------------------------------------------
 
-    def owns(
-        self,
-        informer: SharedInformer[T],
-        *,
-        filter: Filter[T] | None = None,
-    ) -> Self:
+    def owns(self, informer: SharedInformer[T], *, filter: Filter[T] | None = None) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
         The entry of a child's ``ownerReferences`` with ``controller: true`` counts, if its group
@@ -258,11 +253,7 @@ class Controller:
         return self
 
     def watches(
-        self,
-        informer: SharedInformer[T],
-        to_keys: ToKeys[T],
-        *,
-        filter: Filter[T] | None = None,
+        self, informer: SharedInformer[T], to_keys: ToKeys[T], *, filter: Filter[T] | None = None
     ) -> Self:
         """Reconcile keys when objects of another informer change.
 

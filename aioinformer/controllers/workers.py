@@ -344,9 +344,7 @@ def _failure_condition(options: ControllerOptions) -> FailureCondition | None:
     if options.failure_condition is None:
         return None
     return FailureCondition(
-        options.failure_condition,
-        controller=options.name,
-        finalizer=options.finalizer is not None,
+        options.failure_condition, controller=options.name, finalizer=options.finalizer is not None
     )
 
 

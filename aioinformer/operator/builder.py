@@ -161,12 +161,7 @@ class ControllerBuilder:
         finalizer, informer = self._keywords.get("finalizer"), self._reference.known
         return [FinalizerUse(self.name, finalizer, informer)] if finalizer and informer else []
 
-    def owns(
-        self,
-        resource: WatchedResource,
-        *,
-        filter: Filter[Any] | None = None,
-    ) -> Self:
+    def owns(self, resource: WatchedResource, *, filter: Filter[Any] | None = None) -> Self:
         """Reconcile an object when an object that it controls changes, as ``Controller.owns``.
 
         With ``shards=`` of a group that is divided by namespace, only the children in the shards of
@@ -182,11 +177,7 @@ class ControllerBuilder:
         return self._add(resource, lambda owner, it: owner.owns(it, filter=filter), group)
 
     def watches(
-        self,
-        resource: WatchedResource,
-        to_keys: ToKeys[Any],
-        *,
-        filter: Filter[Any] | None = None,
+        self, resource: WatchedResource, to_keys: ToKeys[Any], *, filter: Filter[Any] | None = None
     ) -> Self:
         """Reconcile keys when objects of another resource change, as ``Controller.watches``.
 

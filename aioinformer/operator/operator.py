@@ -58,11 +58,7 @@ class Operator:
     """
 
     def __init__(
-        self,
-        client: OperatorClient,
-        *,
-        name: str,
-        **keywords: Unpack[OperatorKeywords],
+        self, client: OperatorClient, *, name: str, **keywords: Unpack[OperatorKeywords]
     ) -> None:
         """Make an operator. Nothing is sent before ``run`` or ``main``.
 
