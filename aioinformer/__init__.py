@@ -94,8 +94,9 @@ _PAGES = {
         " crd_established deleted exists job_complete negate rollout_complete set_condition"
     ),
     "controllers": (
-        "ControllerHealth FailingKey FastSlow ItemExponential MaxOf Patch Priority Propagation"
-        " QueueStatistics RateLimiter Reason Reconcile TokenBucket WriterSource default_limiter"
+        "ControllerHealth ControllerOptions FailingKey FastSlow ItemExponential MaxOf Patch"
+        " Priority Propagation QueueStatistics RateLimiter Reason Reconcile TokenBucket"
+        " WriterSource default_limiter"
     ),
     "eventrecorder": "EventStatistics",
     "leaderelection": "ElectionHealth Fencing",
@@ -105,7 +106,7 @@ _PAGES = {
         " Replaced Resync ScopeHealth Shape Source Start Transform WatchRequest"
     ),
     "metrics": "Levels Metrics",
-    "operator": "ControllerBuilder OperatorHealth",
+    "operator": "ControllerBuilder OperatorHealth OperatorOptions",
     "selectors": (
         "ChangePredicate CombinedPredicate EventSource Field Fields LabelIndex MergedStream"
         " ObjectPredicate Predicate Sourced"

@@ -48,7 +48,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer.cachefile.durable_position import DurableSince
     from aioinformer.namespaces.feature import NamespacesFeature
     from aioinformer.namespaces.state.scopes import Scope
-    from aioinformer.sharding.group_shards import GroupShards
     from aioinformer.verification.state.verification import Verification
 
 T = TypeVar("T", default=KubeObject)
@@ -320,16 +319,6 @@ class SharedInformer(Generic[T]):
     def find_feature(self, kind: type[F]) -> F | None:
         """Return the feature of a class or runtime protocol; ``None`` if there is none."""
         return self._pipeline.find(kind)
-
-    @property
-    def group_shards(self) -> GroupShards | None:
-        """The shards that are read of a group; ``None`` without ``shard=group``."""
-        if not self._pipeline.features:
-            return None
-        from aioinformer.sharding.feature import GroupFeature
-
-        feature = self._pipeline.find(GroupFeature)
-        return None if feature is None else feature.shards
 
     def make_event_view(self) -> EventView[T] | None:
         """Return what shows one listener's events as programs see them; ``None`` if as stored."""

@@ -1,4 +1,4 @@
-"""Controllers: results, rate limiters, health and statistics beside ``Controller`` itself.
+"""Controllers: options, results, rate limiters, health and statistics beside ``Controller`` itself.
 
 The names of this page are the types of arguments and results of ``Controller``, ``WorkQueue``,
 ``ReconcileContext`` and ``ResourceWriter`` in ``aioinformer``. The rate limiters are for
@@ -9,9 +9,12 @@ The names of this page are the types of arguments and results of ``Controller``,
 Example::
 
     from aioinformer.controllers import (
-        ControllerHealth, FailingKey, FastSlow, ItemExponential, MaxOf, Priority, QueueStatistics,
-        RateLimiter, Reason, Reconcile, TokenBucket, default_limiter,
+        ControllerHealth, ControllerOptions, FailingKey, FastSlow, ItemExponential, MaxOf, Priority,
+        QueueStatistics, RateLimiter, Reason, Reconcile, TokenBucket, default_limiter,
     )
+
+    defaults = ControllerOptions(name="shop")  # a Controller takes them as keywords
+    assert (defaults.concurrency, defaults.shutdown_timeout) == (4, 10.0)
 
     async def reconcile(key: ObjectKey, run: ReconcileContext) -> Result | None:
         reasons: list[Reason] = list(run.reasons)
@@ -53,6 +56,7 @@ from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._core.writing.write_requests import Patch, Propagation
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.controllers.health import ControllerHealth
+from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.reconcile_runs import Reconcile
 from aioinformer.controllers.state.queue_items import Priority
 from aioinformer.controllers.state.rate_limiters import (
@@ -67,6 +71,7 @@ from aioinformer.controllers.state.reconcile import FailingKey, Reason
 
 __all__ = [
     "ControllerHealth",
+    "ControllerOptions",
     "FailingKey",
     "FastSlow",
     "ItemExponential",

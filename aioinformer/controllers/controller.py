@@ -10,11 +10,11 @@ import asyncio
 import logging
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, cast
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, Unpack
 
-from aioinformer._core.arguments import suggest_keywords
+from aioinformer._core.arguments import check_names, suggest_keywords
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -33,12 +33,9 @@ from aioinformer.controllers.health import (
     ReconcileErrors,
     WarningEvents,
 )
+from aioinformer.controllers.key_gate import ReplicaGroup, check_group, find_division
 from aioinformer.controllers.lifecycle import ControllerRun, TriggerSource
-from aioinformer.controllers.options import (
-    CONCURRENCY,
-    SHUTDOWN_TIMEOUT,
-    ControllerOptions,
-)
+from aioinformer.controllers.options import ControllerOptions, RecordsEvents
 from aioinformer.controllers.own_writes import OwnWrites
 from aioinformer.controllers.reconcile_runs import (
     BlockingReconcile,
@@ -49,7 +46,7 @@ from aioinformer.controllers.reconcile_runs import (
 from aioinformer.controllers.run_writes import WriteTarget
 from aioinformer.controllers.state.owner_references import ControllerOf
 from aioinformer.controllers.state.queue_items import Priority
-from aioinformer.controllers.state.rate_limiters import RateLimiter, default_limiter
+from aioinformer.controllers.state.rate_limiters import RateLimiter
 from aioinformer.controllers.state.reconcile import FailingKey, Reason
 from aioinformer.controllers.triggers import (
     ObjectTrigger,
@@ -57,13 +54,9 @@ from aioinformer.controllers.triggers import (
     Trigger,
     check_informer,
     check_to_keys,
-    find_informer,
 )
 from aioinformer.controllers.workers import Workers
 from aioinformer.errors import NotRunning, UsageError
-from aioinformer.eventrecorder.event_recorder import EventRecorder
-from aioinformer.shardgroup.group import ShardGroup
-from aioinformer.sharding.shard_gate import ShardGate
 
 log = logging.getLogger("aioinformer.controller")
 
@@ -73,6 +66,33 @@ MAX_FAILING_KEYS = 100
 REQUEST = Reason("request")
 
 T = TypeVar("T", default=KubeObject)
+
+
+class ReconcileKeywords(TypedDict, total=False):
+    """The options of one controller, which ``Operator.controller`` takes, too."""
+
+    name: str
+    concurrency: int
+    backoff: RateLimiter[ObjectKey] | None
+    timeout: float | None
+    resync: float | None
+    finalizer: str | None
+    cleanup: Reconcile | BlockingReconcile | None
+    run_in_thread: bool
+    field_manager: str | None
+    failure_condition: str | None
+    block_owner_deletion: bool
+
+
+class ControllerKeywords(ReconcileKeywords, total=False):
+    """The options as keywords, which ``ControllerOptions`` documents."""
+
+    metrics: Metrics | None
+    tracing: Tracing | None
+    on_error: OnError | None
+    shutdown_timeout: float
+    client: WriterSource | None
+    events: RecordsEvents | None
 
 
 class Controller:
@@ -96,6 +116,8 @@ class Controller:
     awaited. A run that ignores its cancellation for longer than ``shutdown_timeout`` is logged by
     name. ``async with`` leaves such a run behind; ``run`` waits until it has ended. So await
     ``run`` in ``elector.leading()``: the lease isn't released before the last run has ended.
+
+    ``aioinformer.controllers.ControllerOptions`` documents the options.
     """
 
     @suggest_keywords
@@ -104,25 +126,9 @@ class Controller:
         informer: SharedInformer[T] | str | Resource,
         reconcile: Reconcile | BlockingReconcile,
         *,
-        shards: ShardGroup | None = None,
-        concurrency: int = CONCURRENCY,
-        name: str = "",
-        backoff: RateLimiter[ObjectKey] | None = None,
+        shards: ReplicaGroup | None = None,
         filter: Filter[T] | None = None,
-        timeout: float | None = None,
-        resync: float | None = None,
-        metrics: Metrics | None = None,
-        tracing: Tracing | None = None,
-        on_error: OnError | None = None,
-        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
-        client: WriterSource | None = None,
-        events: EventRecorder | None = None,
-        finalizer: str | None = None,
-        cleanup: Reconcile | BlockingReconcile | None = None,
-        run_in_thread: bool = False,
-        field_manager: str | None = None,
-        failure_condition: str | None = None,
-        block_owner_deletion: bool = True,
+        **keywords: Unpack[ControllerKeywords],
     ) -> None:
         """Make a controller. Enter it, or await ``run``, inside the informers' factory.
 
@@ -136,59 +142,13 @@ class Controller:
                 needs no ``shards``. Only objects of shards that this member holds are reconciled, a
                 shard moves away after the last reconcile of its keys, and writes through ``ctx``
                 and of the finalizer raise ``ShardLost`` without the shard.
-            concurrency: the most keys that are reconciled at once.
-            name: for logs, health and metrics; the reconciler's name by default.
-            backoff: returns how long a key that failed waits. By default client-go's rule: 5 ms,
-                doubled with every failure up to 1000 s, and at most 10 retries a second over all
-                keys. An exception from it ends the controller.
             filter: the events of ``informer`` that are triggers, as for ``add_handler``.
-            timeout: seconds that a run may take. After that it is cancelled and counts as a failure
-                (``ReconcileTimeout``).
-            resync: seconds between two resyncs, which reconcile all keys at low priority; 0 for
-                never; ``None`` for the informer's interval.
-            metrics: receives the counts and times of the controller and its work queue.
-            tracing: makes a span of each run; see ``aioinformer.adapters.opentelemetry``.
-            on_error: called in the event loop with a ``Problem`` for each run that failed and each
-                ``to_keys`` that raised. Must be quick.
-            shutdown_timeout: seconds that leaving waits for runs to finish.
-            client: makes the writers of this controller: the ``Client``, or, under a
-                ``LeaderElector``, ``elector.guarded_client(client)``.
-            events: records Warning Events on objects that can't be reconciled.
-            finalizer: a name such as ``example.com/cleanup``, added to ``metadata.finalizers``
-                before the first reconcile of an object and removed after the cleanup, through
-                ``client``. Objects that are being deleted are not passed to ``reconcile``. A
-                ``filter`` doesn't exclude deletions of objects that have it. ``informer`` must not
-                have selectors or namespaces that an object can leave, and its ``transform=`` must
-                keep ``metadata.finalizers`` and each object with the finalizer: what it drops isn't
-                cleaned up, and so can't be deleted. No two controllers may have one finalizer for
-                the same objects.
-            cleanup: ``async def cleanup(key, ctx)``, called for an object that is being deleted and
-                has the finalizer. ``None`` removes the finalizer, and the server deletes the
-                object. A ``Result`` means a later call. An exception is retried with backoff, never
-                skipped, and recorded as a Warning Event ``CleanupFailed``. ``cleanup`` may be
-                called again after it has succeeded, if the process ends, or loses the shard, before
-                the finalizer is removed.
-            run_in_thread: True to call ``reconcile`` and ``cleanup``, which must be plain functions
-                then, in ``concurrency`` threads of the controller's own. These functions may block,
-                and read caches. A thread can't be cancelled, so ``run`` waits until they return.
-            field_manager: the field manager of ``ctx.apply``, at most 128 characters; by default
-                the controller's name. Two programs that apply to one object need two names, and a
-                new name leaves the fields of the old one.
-            failure_condition: the type of a condition, such as ``"Reconciled"``, which the
-                controller writes through the status subresource: False with the reason
-                ``CleanupFailed``, ``PermanentError`` or ``ReconcileFailed`` after a run that has
-                failed, True after a run that has succeeded. The message is the text of an error of
-                this library, a ``PermanentError`` included. Of other errors it is the type alone,
-                since their texts may quote secrets. Nothing is sent if nothing changes. A message
-                that alone changes is written once a minute.
-            block_owner_deletion: False for children that ``ctx.apply`` and
-                ``ctx.create_or_update`` write, and for which a foreground deletion of their owner
-                does not wait. True needs the right to update the subresource ``finalizers`` of the
-                owner where OwnerReferencesPermissionEnforcement is on, as on OpenShift.
+            **keywords: the other options; ``aioinformer.controllers.ControllerOptions`` documents
+                each.
 
         Raises:
-            TypeError: an argument has the wrong type, ``reconcile`` or ``cleanup`` is not a
-                function of a key and a context, or one is a plain function without
+            TypeError: an argument has the wrong type or is unknown, ``reconcile`` or ``cleanup`` is
+                not a function of a key and a context, or one is a plain function without
                 ``run_in_thread=True`` or async with it.
             ValueError: a number is out of range, or ``finalizer`` is no qualified name.
             UsageError: ``finalizer`` or ``failure_condition`` is given without ``client``, or
@@ -197,27 +157,14 @@ class Controller:
                 ``fields`` or followed namespaces; or both an informer and ``shards`` are given.
             UnknownResource: no built-in resource has that name.
         """
-        found = find_informer(informer, shards)
-        options = ControllerOptions(
-            name=name or handler_name(reconcile),
-            filter=filter,
-            timeout=timeout,
-            resync=resync,
-            metrics=metrics,
-            tracing=tracing,
-            on_error=on_error,
-            shutdown_timeout=shutdown_timeout,
-            client=client,
-            events=events,
-            finalizer=finalizer,
-            cleanup=cleanup,
-            run_in_thread=run_in_thread,
-            field_manager=field_manager,
-            failure_condition=failure_condition,
-            block_owner_deletion=block_owner_deletion,
-            concurrency=concurrency,
-            backoff=default_limiter() if backoff is None else backoff,
-        )
+        check_names(keywords, ControllerKeywords.__annotations__, "shards", "filter")
+        if shards is None:
+            found = check_informer(cast("SharedInformer[Any]", informer))
+        else:
+            resource = check_group(informer, shards)
+            found = shards.informer(resource)
+        keywords["name"] = keywords.get("name") or handler_name(reconcile)
+        options = ControllerOptions(filter=filter, **keywords)
         self.name = options.name
         self.informer: SharedInformer[Any] = found
         self._stop = asyncio.Event()
@@ -234,7 +181,8 @@ class Controller:
         warnings = WarningEvents(informer, options.events)
         function, cleanup_function = compile_functions(reconcile, options, informer.rejection)
         self._functions = [each for each in (function, cleanup_function) if each is not None]
-        gate = self._gate = _make_gate(informer)
+        division = find_division(informer)
+        gate = self._gate = None if division is None else division.make_gate(informer.stored)
         program = finalized(function, cleanup_function, informer, warnings, options, gate)
         report = self._errors.report_blocking if informer.report_blocking else None
         self._reconcile_runs = ReconcileRuns(program, options, report)
@@ -274,12 +222,7 @@ class Controller:
 
     # -- triggers ------------------------------------------------------------------------------
 
-    def owns(
-        self,
-        informer: SharedInformer[T],
-        *,
-        filter: Filter[T] | None = None,
-    ) -> Self:
+    def owns(self, informer: SharedInformer[T], *, filter: Filter[T] | None = None) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
         The entry of a child's ``ownerReferences`` with ``controller: true`` counts, if its group
@@ -310,11 +253,7 @@ class Controller:
         return self
 
     def watches(
-        self,
-        informer: SharedInformer[T],
-        to_keys: ToKeys[T],
-        *,
-        filter: Filter[T] | None = None,
+        self, informer: SharedInformer[T], to_keys: ToKeys[T], *, filter: Filter[T] | None = None
     ) -> Self:
         """Reconcile keys when objects of another informer change.
 
@@ -518,9 +457,3 @@ class Controller:
             f"running={len(self._reconcile_runs.keys)} waiting={len(self._workers.pending)} "
             f"failing={len(self._workers.failures)}>"
         )
-
-
-def _make_gate(informer: SharedInformer[Any]) -> ShardGate | None:
-    """Return the gate of a controller whose informer reads the shards of a group, or ``None``."""
-    shards = informer.group_shards
-    return None if shards is None else ShardGate(shards, informer.stored)

@@ -24,6 +24,7 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import CheckedWriter, ResourceWriter, origin_of
 from aioinformer.controllers.health import WarningEvents
+from aioinformer.controllers.key_gate import KeyGate
 from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.reconcile_context import ReconcileContext, writes_of
 from aioinformer.controllers.reconcile_runs import ReconcileFunction
@@ -44,7 +45,6 @@ from aioinformer.errors import (
     PermanentError,
     UsageError,
 )
-from aioinformer.sharding.shard_gate import ShardGate
 
 log = logging.getLogger("aioinformer.controller")
 
@@ -72,7 +72,7 @@ class FinalizedReconcile:
         informer: SharedInformer[Any],
         writer: ResourceWriter,
         warnings: WarningEvents,
-        gate: ShardGate | None = None,
+        gate: KeyGate | None = None,
     ) -> None:
         self._finalizer = finalizer
         self._reconcile = reconcile
@@ -331,7 +331,7 @@ def finalized(
     informer: SharedInformer[Any],
     warnings: WarningEvents,
     options: ControllerOptions,
-    gate: ShardGate | None,
+    gate: KeyGate | None,
 ) -> ReconcileFunction | FinalizedReconcile:
     """Return the reconciler with the finalizer of a controller's options, if there is one.
 

@@ -23,10 +23,9 @@ from aioinformer._runtime.reporting.error_texts import describe_error, lasting_t
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.blocking import describe_blocking
-from aioinformer.controllers.options import ControllerOptions
+from aioinformer.controllers.options import ControllerOptions, RecordsEvents
 from aioinformer.controllers.state.reconcile import FailingKey
 from aioinformer.errors import FetchError, PermanentError, ReconcileTimeout, TemporaryError
-from aioinformer.eventrecorder.event_recorder import EventRecorder
 
 ControllerState: TypeAlias = Literal["new", "syncing", "running", "stopping", "stopped", "failed"]
 """``syncing``: the controller waits until its triggers have received all cached objects.
@@ -158,7 +157,7 @@ class WarningEvents:
     """Records Kubernetes Events on the objects of a controller that can't be reconciled."""
 
     informer: SharedInformer[Any]
-    recorder: EventRecorder | None
+    recorder: RecordsEvents | None
 
     def record(
         self,

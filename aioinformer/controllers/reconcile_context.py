@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from aioinformer._core.cache.query import LabelChoice
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.status_conditions import ConditionStatus
+from aioinformer._core.writing.write_requests import EventType
 from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.controllers.run_writes import Mutate, OperationResult, RunWrites
 from aioinformer.controllers.state.queue_items import Priority
-from aioinformer.controllers.state.reconcile import Cause, Reason, RunReasons
+from aioinformer.controllers.state.reconcile import Cause, Reason
 from aioinformer.errors import UsageError
-from aioinformer.eventrecorder.state.event_objects import EventType
 
 
 class ReconcileContext:
@@ -38,7 +38,7 @@ class ReconcileContext:
     and writes whose answer was lost, are not waited for.
     """
 
-    __slots__ = ("_run", "_writes")
+    __slots__ = ("_writes", "controller", "priority", "reasons", "retries")
 
     def __init__(
         self,
@@ -50,36 +50,21 @@ class ReconcileContext:
         writes: RunWrites | None = None,
     ) -> None:
         """Make a context, as a controller does; without ``writes``, it can't write."""
-        self._run = RunReasons(
-            controller=controller, reasons=reasons, retries=retries, priority=priority
-        )
-        self._writes = writes
-
-    # -- reasons -------------------------------------------------------------------------------
-
-    @property
-    def controller(self) -> str:
+        self.controller: Final[str] = controller
         """The name of the controller."""
-        return self._run.controller
-
-    @property
-    def reasons(self) -> tuple[Reason, ...]:
+        self.reasons: Final[tuple[Reason, ...]] = reasons
         """The events and requests since the last run of this key began, merged into one run."""
-        return self._run.reasons
-
-    @property
-    def retries(self) -> int:
+        self.retries: Final[int] = retries
         """The number of runs of this key that have failed in a row before this run."""
-        return self._run.retries
-
-    @property
-    def priority(self) -> Priority:
+        self.priority: Final[Priority] = priority
         """``LOW`` if all reasons are initial lists and resyncs."""
-        return self._run.priority
+        self._writes = writes
 
     def because(self, *causes: Cause, informer: str = "") -> bool:
         """Return True if a cause is among the reasons, of ``informer`` if one is named."""
-        return self._run.because(*causes, informer=informer)
+        return any(
+            reason.cause in causes and informer in ("", reason.informer) for reason in self.reasons
+        )
 
     # -- the own object ------------------------------------------------------------------------
 
@@ -328,10 +313,12 @@ class ReconcileContext:
         return self._writes
 
     def __str__(self) -> str:
-        return str(self._run)
+        reasons = ", ".join(map(str, self.reasons))
+        failures = f", after {self.retries} failures" if self.retries else ""
+        return f"{self.controller}: {reasons}{failures}"
 
     def __repr__(self) -> str:
-        return f"<ReconcileContext {self._run}>"
+        return f"<ReconcileContext {self}>"
 
 
 def writes_of(ctx: ReconcileContext) -> RunWrites:

@@ -24,11 +24,12 @@ from aioinformer._core.objects.readonly import is_same_json
 from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_built_in
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
 from aioinformer._core.writing.status_conditions import ConditionStatus
-from aioinformer._core.writing.write_requests import OWNER_FINALIZERS
+from aioinformer._core.writing.write_requests import OWNER_FINALIZERS, EventType
 from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.reporting.key_logger import KeyLogger
 from aioinformer._runtime.writing.resource_writer import CheckedWriter, ResourceWriter
 from aioinformer._runtime.writing.set_condition import set_condition
+from aioinformer.controllers.key_gate import KeyGate
 from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.own_writes import OwnWrites
 from aioinformer.controllers.reconcile_writer import ReconcileWriter, other_object
@@ -42,8 +43,6 @@ from aioinformer.errors import (
     UsageError,
     server_error,
 )
-from aioinformer.eventrecorder.state.event_objects import EventType
-from aioinformer.sharding.shard_gate import ShardGate
 
 OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
 
@@ -61,8 +60,8 @@ class WriteTarget:
     options: ControllerOptions
     informer: SharedInformer[Any]
     own_writes: OwnWrites
-    gate: ShardGate | None = None
-    """Admits the keys of the shards that this member of a group holds; ``None`` without a group."""
+    gate: KeyGate | None = None
+    """Admits the keys that belong to this replica; ``None`` if the objects aren't divided."""
 
     def __post_init__(self) -> None:
         """Raise a ``UsageError`` if a failure condition can't be written."""

@@ -8,26 +8,18 @@ of the two objects, the keys of the other are still requested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeAlias, cast
+from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.callables import check_signature, is_async
-from aioinformer._core.objects.kube_object import (
-    Event,
-    KubeObject,
-    ObjectKey,
-    Updated,
-)
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import UNREADABLE, EventView
-from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.delivery.handler_errors import as_exception
+from aioinformer.controllers.key_gate import KeyGate
 from aioinformer.controllers.state.queue_items import Priority
 from aioinformer.controllers.state.reconcile import Reason, cause_of
-from aioinformer.errors import UsageError
-from aioinformer.shardgroup.group import ShardGroup
-from aioinformer.sharding.shard_gate import ShardGate
 
 T = TypeVar("T", default=KubeObject)
 
@@ -52,45 +44,6 @@ def check_informer(informer: T) -> T:
             f"a controller takes an informer, such as informers.informer('pods'), not {informer!r}"
         )
     return informer
-
-
-def find_informer(
-    given: SharedInformer[Any] | str | Resource, shards: ShardGroup | None
-) -> SharedInformer[Any]:
-    """Return the informer of a controller: the given one, or that of a resource on a group. Raises
-    ``TypeError``, ``UsageError`` or ``UnknownResource``.
-    """
-    if shards is None:
-        return check_informer(cast("SharedInformer[Any]", given))
-    resource = check_shards(given, shards)
-    return shards.informer(resource)
-
-
-def check_shards(given: SharedInformer[Any] | str | Resource, shards: ShardGroup) -> str | Resource:
-    """Return the resource whose objects are to be divided among the members of a group.
-
-    Raises:
-        TypeError: ``shards`` is no group.
-        UsageError: both an informer and a group are given.
-    """
-    if not isinstance(cast("object", shards), ShardGroup):
-        raise TypeError(
-            f"shards takes a ShardGroup, not {shards!r}; for a shard that never moves, pass the "
-            "informer of the shard instead: informers.informer(..., shard=Shard(0, 4))"
-        )
-    if isinstance(given, SharedInformer):
-        chosen = given.group_shards
-        reads = (
-            f"reads the shards of {chosen.assignment.name}"
-            if chosen
-            else "is not divided into shards"
-        )
-        raise UsageError(
-            f"shards= makes the informer of a resource, and the given informer of {given.name} "
-            f"{reads}: pass the resource {str(given.resource)!r} with shards=group, or "
-            "group.informer(...) without shards="
-        )
-    return given
 
 
 def check_to_keys(to_keys: object) -> None:
@@ -121,11 +74,11 @@ class ObjectTrigger:
         self,
         informer: str,
         enqueue: Enqueue,
-        gate: ShardGate | None = None,
+        gate: KeyGate | None = None,
         *,
         deletions: bool = False,
     ) -> None:
-        """Make a trigger. ``gate`` knows which deletions are moves of a shard."""
+        """Make a trigger. ``gate`` knows which deletions are moves to another replica."""
         self._informer = informer
         self._enqueue = enqueue
         self._gate = gate

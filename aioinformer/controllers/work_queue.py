@@ -120,6 +120,8 @@ class WorkQueue(Generic[K]):
         if metrics is not None and not name:
             raise ValueError("a work queue with metrics= needs a name=")
         self.name = name
+        self.last_backoff: float = 0.0
+        """Seconds after which the key of the last ``add_rate_limited`` is retried."""
         self._keys: KeyQueue[K] = KeyQueue(f"the work queue {name}".rstrip())
         self._limiter: RateLimiter[K] = default_limiter() if backoff is None else backoff
         self._metrics = None if metrics is None else wrap_metrics(metrics)
@@ -172,7 +174,8 @@ class WorkQueue(Generic[K]):
         """
         if not self._keys.is_shut_down:
             self._keys.retries += 1
-        return self.add_after(key, self._limiter.when(key, self._now()), priority=priority)
+        self.last_backoff = self._limiter.when(key, self._now())
+        return self.add_after(key, self.last_backoff, priority=priority)
 
     def forget(self, key: K) -> None:
         """Forget the failures of ``key``. The caller must still call ``done``."""

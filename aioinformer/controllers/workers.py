@@ -22,7 +22,6 @@ from aioinformer.controllers.reconcile_context import ReconcileContext
 from aioinformer.controllers.reconcile_runs import ReconcileRuns
 from aioinformer.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer.controllers.state.queue_items import Priority
-from aioinformer.controllers.state.rate_limiters import RateLimiter
 from aioinformer.controllers.state.reconcile import (
     FailureTracker,
     PendingReconciles,
@@ -57,30 +56,6 @@ UNFIT = (ModelMismatch, TransformFailed, IndexFailed, ObjectDecodeError)
 too: the author of the object may read neither the log nor the health."""
 
 
-class _RecordingLimiter:
-    """A rate limiter that remembers its last delay, which health shows as the next retry."""
-
-    def __init__(self, limiter: RateLimiter[ObjectKey]) -> None:
-        self.last_delay = 0.0
-        self._limiter = limiter
-
-    def when(self, key: ObjectKey, now: float) -> float:
-        """Count a failure. Return the seconds to wait."""
-        self.last_delay = self._limiter.when(key, now)
-        return self.last_delay
-
-    def forget(self, key: ObjectKey) -> None:
-        """Forget the failures of ``key``."""
-        self._limiter.forget(key)
-
-    def retries(self, key: ObjectKey) -> int:
-        """Return the number of failures of ``key`` that are remembered."""
-        return self._limiter.retries(key)
-
-    def __repr__(self) -> str:
-        return repr(self._limiter)
-
-
 class Workers:
     """The queue, the reasons and the failures that the workers of one controller share."""
 
@@ -92,9 +67,8 @@ class Workers:
         write_target: WriteTarget,
         options: ControllerOptions,
     ) -> None:
-        self._limiter = _RecordingLimiter(options.backoff)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
-            name=options.name, backoff=self._limiter, metrics=options.metrics
+            name=options.name, backoff=options.backoff, metrics=options.metrics
         )
         self.failures = FailureTracker()
         self.pending = PendingReconciles()
@@ -358,8 +332,8 @@ class Workers:
         """Request a run after the backoff. Return the seconds until then."""
         now = asyncio.get_running_loop().time()
         self.queue.add_rate_limited(key, priority=priority)
-        self.pending.schedule(key, reason, priority, now + self._limiter.last_delay)
-        return self._limiter.last_delay
+        self.pending.schedule(key, reason, priority, now + self.queue.last_backoff)
+        return self.queue.last_backoff
 
     def __repr__(self) -> str:
         return f"<Workers of {self._name} runs={self.runs} {self.queue!r}>"
@@ -370,9 +344,7 @@ def _failure_condition(options: ControllerOptions) -> FailureCondition | None:
     if options.failure_condition is None:
         return None
     return FailureCondition(
-        options.failure_condition,
-        controller=options.name,
-        finalizer=options.finalizer is not None,
+        options.failure_condition, controller=options.name, finalizer=options.finalizer is not None
     )
 
 

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from aioinformer._core.listwatch.backoff import MAX_RETRY_AFTER
 from aioinformer._core.quantities import quantity
+from aioinformer._core.writing.write_requests import EventType
 from aioinformer._runtime.reporting.error_hook import FailureLog, Outage, call_hook, check_hook
 from aioinformer._runtime.reporting.problem import OnError, Problem
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
@@ -38,7 +39,6 @@ from aioinformer.errors import (
 )
 from aioinformer.eventrecorder.state.event_objects import (
     EventRecord,
-    EventType,
     ObjectReference,
     ReportingController,
 )

@@ -1,4 +1,4 @@
-"""Operators: the declaration of a controller, and the health of an ``Operator``.
+"""Operators: the options and the health of an ``Operator``, and the declaration of a controller.
 
 An operator is a whole program around controllers, from the connection to the exit code::
 
@@ -8,9 +8,12 @@ An operator is a whole program around controllers, from the connection to the ex
 
 Example::
 
-    from aioinformer.operator import ControllerBuilder, OperatorHealth
+    from aioinformer.operator import ControllerBuilder, OperatorHealth, OperatorOptions
 
     async def reconcile(key: ObjectKey, run: ReconcileContext) -> None: ...
+
+    defaults = OperatorOptions(name="shop-operator")  # an Operator takes them as keywords
+    assert (defaults.lease_duration, defaults.shutdown_timeout) == (15.0, 25.0)
 
     operator = Operator(client, name="shop-operator", namespace="web")
     builder: ControllerBuilder = operator.controller("deployments", reconcile)
@@ -20,5 +23,6 @@ Example::
 
 from aioinformer.operator.builder import ControllerBuilder
 from aioinformer.operator.health import OperatorHealth
+from aioinformer.operator.options import OperatorOptions
 
-__all__ = ["ControllerBuilder", "OperatorHealth"]
+__all__ = ["ControllerBuilder", "OperatorHealth", "OperatorOptions"]

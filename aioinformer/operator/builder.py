@@ -7,8 +7,9 @@ leadership. Names that only the server knows are resolved when the operator star
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
+
+from typing_extensions import Unpack
 
 from aioinformer._core.arguments import check_names
 from aioinformer._core.objects.resources import Resource, versioned_name
@@ -16,23 +17,26 @@ from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._informers.factory import SharedInformerFactory
 from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import WriterSource
-from aioinformer.controllers.controller import Controller
+from aioinformer.controllers.controller import Controller, ReconcileKeywords
 from aioinformer.controllers.finalizer import FinalizerUse
-from aioinformer.controllers.options import ControllerKeywords, ControllerOptions
-from aioinformer.controllers.reconcile_runs import (
-    BlockingReconcile,
-    Reconcile,
-    compile_functions,
-)
-from aioinformer.controllers.triggers import ToKeys, check_shards, check_to_keys
+from aioinformer.controllers.key_gate import check_group, find_division
+from aioinformer.controllers.options import ControllerOptions
+from aioinformer.controllers.reconcile_runs import BlockingReconcile, Reconcile, compile_functions
+from aioinformer.controllers.triggers import ToKeys, check_to_keys
 from aioinformer.errors import NotRunning, UnknownResource, UsageError
 from aioinformer.eventrecorder.event_recorder import EventRecorder
 from aioinformer.operator.options import OperatorOptions
-from aioinformer.shardgroup.group import ShardGroup
+
+if TYPE_CHECKING:  # for operators with groups alone
+    from aioinformer.shardgroup.group import ShardGroup
 
 WatchedResource: TypeAlias = str | Resource | SharedInformer[Any]
 """A resource by its name (``deployments``, ``foos.example.com``), a ``Resource``, or an informer of
 ``Operator.informers``."""
+
+
+AddTrigger: TypeAlias = Callable[[Controller, SharedInformer[Any]], object]
+"""Repeats a call of ``owns`` or ``watches`` on a controller."""
 
 
 class Discovers(Protocol):
@@ -67,7 +71,7 @@ class _Reference:
         """Return the informer, unless only the server knows the name."""
         if isinstance(given, SharedInformer):
             return given
-        if not _is_resource(given):
+        if not isinstance(cast("object", given), str | Resource):
             raise TypeError(
                 "a controller of an operator takes the name of a resource, a Resource, or an "
                 f"informer of operator.informers, not {given!r}"
@@ -98,14 +102,6 @@ class _Reference:
         return self.known
 
 
-@dataclass(frozen=True, slots=True)
-class _Trigger:
-    """A call of ``owns`` or ``watches``, to be repeated on each controller."""
-
-    reference: _Reference
-    add: Callable[[Controller, SharedInformer[Any]], object]
-
-
 class ControllerBuilder:
     """A controller of an operator, declared before the operator runs.
 
@@ -117,21 +113,24 @@ class ControllerBuilder:
         informers: SharedInformerFactory,
         resource: WatchedResource,
         reconcile: Reconcile | BlockingReconcile,
-        keywords: ControllerKeywords,
+        *,
+        shards: ShardGroup | None = None,
+        filter: Filter[Any] | None = None,
+        **keywords: Unpack[ReconcileKeywords],
     ) -> None:
         """Declare a controller. ``Operator.controller`` documents the arguments."""
         self._informers = informers
-        check_names(keywords, ControllerKeywords.__annotations__)
-        self.shards = _find_group(resource, keywords.get("shards"))
+        check_names(keywords, ReconcileKeywords.__annotations__, "shards", "filter")
+        self.shards = _find_group(resource, shards)
         self._reference = _Reference(resource, informers, self.shards)
         self._reconcile = reconcile
-        self._keywords = keywords.copy()
-        self._keywords.pop("shards", None)  # the informer reads the shards
+        self._filter = filter
+        self._keywords = keywords
         # The checks of a Controller, at the place of the mistake: a Controller is built later.
-        named = {**self._keywords, "name": self.name}
-        compile_functions(reconcile, ControllerOptions(**cast("Any", named)))
-        check_filter(keywords.get("filter"))
-        self._triggers: list[_Trigger] = []
+        named: ReconcileKeywords = {**keywords, "name": self.name}
+        compile_functions(reconcile, ControllerOptions(**named))
+        check_filter(filter)
+        self._triggers: list[tuple[_Reference, AddTrigger]] = []
         self._started = False
 
     @property
@@ -162,12 +161,7 @@ class ControllerBuilder:
         finalizer, informer = self._keywords.get("finalizer"), self._reference.known
         return [FinalizerUse(self.name, finalizer, informer)] if finalizer and informer else []
 
-    def owns(
-        self,
-        resource: WatchedResource,
-        *,
-        filter: Filter[Any] | None = None,
-    ) -> Self:
+    def owns(self, resource: WatchedResource, *, filter: Filter[Any] | None = None) -> Self:
         """Reconcile an object when an object that it controls changes, as ``Controller.owns``.
 
         With ``shards=`` of a group that is divided by namespace, only the children in the shards of
@@ -179,15 +173,11 @@ class ControllerBuilder:
         """
         check_filter(filter)
         together = self.shards is not None and self.shards.by == "namespace"
-        reference = self._refer(resource, self.shards if together else None)
-        return self._add(reference, lambda owner, informer: owner.owns(informer, filter=filter))
+        group = self.shards if together else None
+        return self._add(resource, lambda owner, it: owner.owns(it, filter=filter), group)
 
     def watches(
-        self,
-        resource: WatchedResource,
-        to_keys: ToKeys[Any],
-        *,
-        filter: Filter[Any] | None = None,
+        self, resource: WatchedResource, to_keys: ToKeys[Any], *, filter: Filter[Any] | None = None
     ) -> Self:
         """Reconcile keys when objects of another resource change, as ``Controller.watches``.
 
@@ -197,26 +187,20 @@ class ControllerBuilder:
         """
         check_to_keys(to_keys)
         check_filter(filter)
-        reference = self._refer(resource, None)
-        return self._add(
-            reference, lambda owner, other: owner.watches(other, to_keys, filter=filter)
-        )
-
-    def _refer(self, resource: WatchedResource, shards: ShardGroup | None) -> _Reference:
-        if self._started:
-            raise UsageError(f"the controller {self.name} has started; add triggers before")
-        return _Reference(resource, self._informers, shards)
+        return self._add(resource, lambda owner, it: owner.watches(it, to_keys, filter=filter))
 
     def _add(
-        self, reference: _Reference, add: Callable[[Controller, SharedInformer[Any]], object]
+        self, resource: WatchedResource, add: AddTrigger, shards: ShardGroup | None = None
     ) -> Self:
-        self._triggers.append(_Trigger(reference, add))
+        if self._started:
+            raise UsageError(f"the controller {self.name} has started; add triggers before")
+        self._triggers.append((_Reference(resource, self._informers, shards), add))
         return self
 
     async def resolve(self, client: Discovers) -> None:
         """Find the resources that only the server knows, or raise its error."""
         self._started = True
-        for reference in (self._reference, *(each.reference for each in self._triggers)):
+        for reference in (self._reference, *(each for each, _ in self._triggers)):
             await reference.resolve(client)
 
     def build(
@@ -225,11 +209,13 @@ class ControllerBuilder:
         """Return a controller for one term. ``resolve`` has returned before."""
         # The operator's name is stable. A default that is made of the resource would be shared by
         # all programs that reconcile this resource, and each apply removes what the last one set.
-        named: ControllerKeywords = {"name": self.name, "field_manager": options.name}
+        field_manager = self._keywords.get("field_manager") or options.name
+        named: ReconcileKeywords = {"name": self.name, "field_manager": field_manager}
         controller = Controller(
             self.informer,
             self._reconcile,
-            **(named | self._keywords),
+            filter=self._filter,
+            **(self._keywords | named),
             client=client,
             events=events,
             metrics=options.metrics,
@@ -237,8 +223,8 @@ class ControllerBuilder:
             on_error=options.on_error,
             shutdown_timeout=options.shutdown_timeout,
         )
-        for trigger in self._triggers:
-            trigger.add(controller, trigger.reference.informer)
+        for reference, add in self._triggers:
+            add(controller, reference.informer)
         return controller
 
     def __repr__(self) -> str:
@@ -248,13 +234,11 @@ class ControllerBuilder:
 def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup | None:
     """Return the group of ``shards=``, or that whose shards a given informer reads."""
     if shards is not None:
-        check_shards(given, shards)
+        check_group(given, shards)
         return shards
-    chosen = given.group_shards if isinstance(given, SharedInformer) else None
-    group = None if chosen is None else chosen.assignment
-    return group if isinstance(group, ShardGroup) else None
+    chosen = find_division(given) if isinstance(given, SharedInformer) else None
+    if chosen is None:
+        return None
+    from aioinformer.shardgroup.group import ShardGroup  # for operators with groups alone
 
-
-def _is_resource(given: object) -> bool:
-    """Return True for a name and a ``Resource``; the program may not be type-checked."""
-    return isinstance(given, str | Resource)
+    return chosen.assignment if isinstance(chosen.assignment, ShardGroup) else None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from aioinformer._runtime.reporting.health import Health
 from aioinformer.controllers.health import ControllerHealth
 from aioinformer.leaderelection.health import ElectionHealth
-from aioinformer.shardgroup.health import GroupHealth
+
+if TYPE_CHECKING:  # for operators with groups alone
+    from aioinformer.shardgroup.health import GroupHealth
 
 OperatorState: TypeAlias = Literal[
     "new", "starting", "waiting", "running", "stopping", "stopped", "failed"

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Unpack
 
-from aioinformer._core.instrumentation import Metrics, Tracing
+from aioinformer._core.arguments import check_names
 from aioinformer._core.objects.resources import find_built_in
+from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._informers.factory import SharedInformerFactory
 from aioinformer._informers.options import InformerKeywords
-from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import start_limit, sync_timeout
-from aioinformer.controllers.controller import Controller
-from aioinformer.controllers.options import ControllerKeywords
+from aioinformer.controllers.controller import Controller, ReconcileKeywords
 from aioinformer.controllers.reconcile_runs import BlockingReconcile, Reconcile
 from aioinformer.errors import NotRunning, UsageError
 from aioinformer.eventrecorder.event_recorder import EventRecorder
 from aioinformer.operator.builder import ControllerBuilder, WatchedResource
 from aioinformer.operator.health import OperatorHealth, OperatorState
-from aioinformer.operator.options import SHUTDOWN_TIMEOUT, OperatorOptions, default_identity
+from aioinformer.operator.options import OperatorKeywords, OperatorOptions, default_identity
 from aioinformer.operator.process import run_process
 from aioinformer.operator.run import OperatorClient, OperatorRun
+
+if TYPE_CHECKING:  # for operators with groups alone
+    from aioinformer.shardgroup.group import ShardGroup
 
 
 class Operator:
@@ -34,7 +36,8 @@ class Operator:
     caches filled, and one of them takes over when the leader ends. A replica that loses the lease
     cancels its runs and becomes a candidate again. Controllers with ``shards=`` run on all
     replicas, which divide the objects among themselves. All controllers share one factory of
-    informers. ``main`` runs the operator as a process.
+    informers. ``main`` runs the operator as a process. ``aioinformer.operator.OperatorOptions``
+    documents the options.
 
     Example::
 
@@ -55,85 +58,43 @@ class Operator:
     """
 
     def __init__(
-        self,
-        client: OperatorClient,
-        *,
-        name: str,
-        namespace: str | None = None,
-        leader_election: str | None = None,
-        identity: str = "",
-        lease_duration: float = 15.0,
-        renew_deadline: float = 10.0,
-        retry_period: float = 2.0,
-        port: int | None = None,
-        host: str | None = None,
-        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
-        metrics: Metrics | None = None,
-        tracing: Tracing | None = None,
-        on_error: OnError | None = None,
-        informer_options: InformerKeywords | None = None,
+        self, client: OperatorClient, *, name: str, **keywords: Unpack[OperatorKeywords]
     ) -> None:
         """Make an operator. Nothing is sent before ``run`` or ``main``.
 
         Args:
             client: a ``Client``. The operator opens and closes a client that was not entered.
-            name: the name for Events and logs. It is also the field manager of ``ctx.apply``, so
-                two operators need two names, and a renamed operator leaves the fields of its old
-                name behind.
-            namespace: the only namespace whose objects are read; ``None`` for all.
-            leader_election: ``namespace/name`` of the Lease for which the replicas compete;
-                ``None`` for one replica, or if all controllers have ``shards=``.
-            identity: the replica's own name; by default ``$POD_NAME`` or the host's name, and a
-                random part.
-            lease_duration: as for ``LeaderElector``.
-            renew_deadline: as for ``LeaderElector``.
-            retry_period: as for ``LeaderElector``.
-            port: the port that serves ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics`` over
-                HTTP; 0 for a free port; ``None`` for no server.
-            host: the address of the port; ``None`` for all addresses, which a kubelet needs.
-            shutdown_timeout: seconds that runs may take to finish after ``stop``. Choose less than
-                the ``terminationGracePeriodSeconds`` of the pod.
-            metrics: receives the numbers of informers, queues and controllers; ``/metrics`` serves
-                those of a ``PrometheusMetrics``.
-            tracing: makes spans of requests and runs.
-            on_error: called in the event loop with every ``Problem``. Must be quick.
-            informer_options: the options of the informers; see ``InformerOptions``.
+            name: the name for Events and logs, and the field manager of ``ctx.apply``.
+            **keywords: the other options; ``aioinformer.operator.OperatorOptions`` documents each.
 
         Raises:
-            TypeError: an argument has the wrong type.
+            TypeError: an argument has the wrong type or is unknown.
             ValueError: a number is out of range, ``name`` can't be a field manager, or the times of
                 the election don't fit together.
             UsageError: ``name`` is empty, or ``leader_election`` is not ``namespace/name``.
         """
+        check_names(keywords, OperatorKeywords.__annotations__, "name")
         _check_client(client)
-        self._options = OperatorOptions(
-            name=name,
-            leader_election=leader_election,
-            identity=identity or default_identity(),
-            lease_duration=lease_duration,
-            renew_deadline=renew_deadline,
-            retry_period=retry_period,
-            port=port,
-            host=host,
-            shutdown_timeout=shutdown_timeout,
-            metrics=metrics,
-            tracing=tracing,
-            on_error=on_error,
-        )
-        shared: InformerKeywords = {"metrics": metrics, "tracing": tracing, "on_error": on_error}
+        keywords["identity"] = keywords.get("identity") or default_identity()
+        options = self._options = OperatorOptions(name=name, **keywords)
+        shared: InformerKeywords = {
+            "metrics": options.metrics,
+            "tracing": options.tracing,
+            "on_error": options.on_error,
+        }
         self.informers = SharedInformerFactory(
-            client, namespace=namespace, **(shared | (informer_options or {}))
+            client, namespace=options.namespace, **(shared | (options.informer_options or {}))
         )
         """The informers of all controllers, through which a reconciler reads other objects."""
         self.events = EventRecorder(
             client.api(find_built_in("events.events.k8s.io")),
             controller=name,
-            instance=self._options.identity,
-            on_error=on_error,
+            instance=options.identity,
+            on_error=options.on_error,
         )
         """Records Kubernetes Events in the name of the operator."""
         self._run = OperatorRun(
-            client, self.informers, self.events, self._options, health=lambda: self.health
+            client, self.informers, self.events, options, health=lambda: self.health
         )
         self._builders: dict[str, ControllerBuilder] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -146,7 +107,10 @@ class Operator:
         self,
         resource: WatchedResource,
         reconcile: Reconcile | BlockingReconcile,
-        **keywords: Unpack[ControllerKeywords],
+        *,
+        shards: ShardGroup | None = None,
+        filter: Filter[Any] | None = None,
+        **keywords: Unpack[ReconcileKeywords],
     ) -> ControllerBuilder:
         """Declare a controller, and return it for ``owns`` and ``watches``.
 
@@ -155,12 +119,14 @@ class Operator:
                 ``informers``. The server is asked for a custom resource's name when the operator
                 starts.
             reconcile: ``async def reconcile(key, ctx)``, as for ``Controller``.
-            **keywords: options of a ``Controller``, except ``client``, ``events``, ``metrics``,
-                ``tracing``, ``on_error`` and ``shutdown_timeout``, which the operator sets.
-                ``name`` is the resource's name by default, ``field_manager`` the operator's. A
-                controller with ``shards=group`` runs on each replica, with or without a leader
-                election, and the operator enters and leaves the group unless the program has
+            shards: as for ``Controller``. The controller runs on each replica, with or without a
+                leader election, and the operator enters and leaves the group unless the program has
                 entered it.
+            filter: as for ``Controller``.
+            **keywords: options of a ``Controller``, except ``client``, ``events``, ``metrics``,
+                ``tracing``, ``on_error`` and ``shutdown_timeout``, which the operator sets;
+                ``aioinformer.controllers.ControllerOptions`` documents each. ``name`` is the
+                resource's name by default, ``field_manager`` the operator's.
 
         Raises:
             UsageError: the operator has started, or has a controller of that name already, or one
@@ -173,7 +139,9 @@ class Operator:
             raise UsageError(
                 f"the operator {self._options.name} has started; add controllers before"
             )
-        builder = ControllerBuilder(self.informers, resource, reconcile, keywords)
+        builder = ControllerBuilder(
+            self.informers, resource, reconcile, shards=shards, filter=filter, **keywords
+        )
         if builder.name in self._builders:
             raise UsageError(
                 f"the operator has a controller called {builder.name} already; pass another name="

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aioinformer._client.client import Client
 from aioinformer._core.objects.resources import find_built_in
@@ -28,7 +28,9 @@ from aioinformer.leaderelection.elector import LeaderElector
 from aioinformer.operator.builder import ControllerBuilder, Discovers
 from aioinformer.operator.health import OperatorHealth
 from aioinformer.operator.options import OperatorOptions
-from aioinformer.shardgroup.group import ShardGroup
+
+if TYPE_CHECKING:  # for operators with groups alone
+    from aioinformer.shardgroup.group import ShardGroup
 
 log = logging.getLogger("aioinformer.operator")
 

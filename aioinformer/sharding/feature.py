@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.informer.feature import (
     Feature,
@@ -18,7 +18,7 @@ from aioinformer._runtime.informer.reflectors import RunReflector
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.sharding.group_reflectors import GroupReflectors
-from aioinformer.sharding.group_shards import GroupShards
+from aioinformer.sharding.group_shards import GroupShards, ShardGate
 from aioinformer.sharding.shard_source import DURABLE_REFUSAL, is_whole, read_shard
 from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.sharding.state.shard import Shard
@@ -67,6 +67,14 @@ class GroupFeature(Feature):
     def __init__(self, assignment: ShardAssignment) -> None:
         self.assignment = assignment
         self._shards: GroupShards | None = None
+
+    @property
+    def name(self) -> str:
+        return self.assignment.name
+
+    def make_gate(self, stored: Callable[[ObjectKey], KubeObject | None]) -> ShardGate:
+        """Return the gate of a controller; ``stored`` returns the cached object of a key."""
+        return self.shards.make_gate(stored)
 
     @property
     def shards(self) -> GroupShards:

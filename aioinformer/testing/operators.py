@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from aioinformer.operator.operator import Operator
+if TYPE_CHECKING:  # the caller has made one
+    from aioinformer.operator.operator import Operator
 
 __all__ = ["running_operator"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -114,6 +114,25 @@ def conditions_written_by(controller: Controller) -> int:
     condition = controller._workers._condition  # pyright: ignore[reportPrivateUsage]
     assert condition is not None
     return int(repr(condition).partition("written=")[2].rstrip(">"))
+
+
+class NoteRecorder:
+    """A recorder of Events of a program's own: name, type, reason and note of each."""
+
+    def __init__(self) -> None:
+        self.notes = list[tuple[str, str, str, str]]()
+
+    def record(
+        self,
+        obj: Mapping[str, Any],
+        event_type: str,
+        reason: str,
+        note: str = "",
+        *,
+        action: str = "",
+        related: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.notes.append((obj["metadata"]["name"], event_type, reason, note))
 
 
 @dataclass(slots=True)

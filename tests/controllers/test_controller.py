@@ -45,6 +45,7 @@ from tests.controllers.reconcilers import (
     DOUBLING_LIMITER,
     FOOS,
     REALMS,
+    NoteRecorder,
     RecordingReconciler,
     body_with_owner,
     create_foo,
@@ -820,6 +821,27 @@ def test_a_permanent_error_is_not_retried_before_the_object_changes() -> None:
 
     run_simulated(main)
     assert [(each.phase, each.retry_in) for each in problems] == [("reconcile", None)]
+
+
+def test_a_recorder_of_the_programs_own_receives_the_events_of_a_controller() -> None:
+    events = NoteRecorder()
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        ctx.event("Normal", "Checked", "it has no size")
+        raise PermanentError("no size")
+
+    async def main() -> None:
+        async with (
+            foo_informer(make_cluster("a")) as foos,
+            Controller(foos, reconcile, events=events),
+        ):
+            await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert events.notes == [
+        ("a", "Normal", "Checked", "it has no size"),
+        ("a", "Warning", "PermanentError", "PermanentError: no size"),
+    ]
 
 
 def test_a_permanent_error_of_a_deletion_is_reported_and_not_kept() -> None:

@@ -22,7 +22,6 @@ from aioinformer import (
     Event,
     KubeObject,
     ObjectKey,
-    Operator,
     ReconcileContext,
     Resource,
     SharedInformer,
@@ -31,7 +30,7 @@ from aioinformer import (
     is_controlled_by,
     set_condition,
 )
-from aioinformer.controllers.options import ControllerKeywords
+from aioinformer.controllers.controller import ControllerKeywords
 from aioinformer.errors import (
     AlreadyOwned,
     Conflict,
@@ -42,7 +41,7 @@ from aioinformer.errors import (
     NotFound,
     UsageError,
 )
-from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults, running_operator
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.controllers.reconcilers import (
     BACKOFF,
     BARS,
@@ -512,28 +511,6 @@ def test_a_line_of_the_log_names_the_controller_and_the_key(
     (record,) = [each for each in caplog.records if each.name == "aioinformer.reconcile"]
     assert record.getMessage() == "it 5_d: default/a: 2 pods"
     assert {"controller": "it 5%d", "key": "default/a", "pods": 2}.items() <= vars(record).items()
-
-
-def test_an_event_is_recorded_on_the_own_object() -> None:
-    cluster = make_cluster("a")
-
-    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-        ctx.event("Normal", "Seen", "saw it", action="Look")
-        if ctx.obj is not None:
-            cluster.delete(FOOS, "a")
-
-    async def main() -> None:
-        operator = Operator(ClusterSource(cluster), name="op")
-        operator.controller(FOOS, reconcile)
-        async with running_operator(operator):
-            await asyncio.sleep(1)
-            (failing,) = operator.controllers[0].health.failing
-            assert failing.error.startswith("NotCached"), "the object was absent in the second run"
-
-    run_simulated(main)
-    (event,) = cluster.objects("events.events.k8s.io")
-    assert (event["reason"], event["note"], event["action"]) == ("Seen", "saw it", "Look")
-    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Foo", "a")
 
 
 def test_an_event_needs_a_recorder() -> None:

@@ -14,18 +14,17 @@ import pytest
 
 from aioinformer import (
     Controller,
-    EventRecorder,
     KubeObject,
     ObjectKey,
     ReconcileContext,
     SharedInformerFactory,
 )
-from aioinformer._core.objects.resources import find_built_in
 from aioinformer.testing import Cluster, ClusterSource
 from tests.controllers.reconcilers import (
     BACKOFF,
     BARS,
     FOOS,
+    NoteRecorder,
     body_with_owner,
     create_foo,
     key,
@@ -34,7 +33,6 @@ from tests.controllers.reconcilers import (
 )
 
 OURS = "example.com/cleanup"
-EVENTS = find_built_in("events.events.k8s.io")
 BARS_HEAD = {"apiVersion": BARS.api_version, "kind": BARS.kind}
 
 
@@ -130,25 +128,21 @@ def test_a_failure_condition_of_an_object_that_does_not_fit_ends_nothing() -> No
 
 
 def test_an_object_that_does_not_fit_is_one_warning_event() -> None:
-    cluster = make_status_cluster(bad="x")
-    cluster.add_resource(EVENTS)
+    cluster, events = make_status_cluster(bad="x"), NoteRecorder()
 
     async def main() -> None:
         async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
             controller.informer.lister[key]
 
-        source = ClusterSource(cluster)
-        async with (
-            EventRecorder(source.api(EVENTS), controller="example.com/it") as events,
-            sized_foos(cluster, reconcile, events=events, failure_condition="Fits") as controller,
-        ):
+        async with sized_foos(
+            cluster, reconcile, events=events, failure_condition="Fits"
+        ) as controller:
             await asyncio.sleep(300)
 
     run_simulated(main)
-    (event,) = cluster.objects(EVENTS)
-    assert (event["type"], event["reason"]) == ("Warning", "ModelMismatch")
-    assert event["regarding"]["name"] == "bad"
-    assert "default/bad: convert= size_of failed: ValueError" in event["note"]
+    ((name, event_type, reason, note),) = set(events.notes)  # a recorder merges equal ones
+    assert (name, event_type, reason) == ("bad", "Warning", "ModelMismatch")
+    assert "default/bad: convert= size_of failed: ValueError" in note
 
 
 @pytest.mark.parametrize("finalizers", [[], ["example.com/theirs"]], ids=["gone", "Terminating"])
@@ -270,25 +264,20 @@ def test_a_cleanup_is_never_skipped_for_an_object_that_stops_fitting(
 def test_a_version_that_the_informer_rejects_is_a_failed_run(
     informer: dict[str, Any], finalizer: str | None, size: object
 ) -> None:
-    cluster, it = make_status_cluster(a=size), Finalized()
-    cluster.add_resource(EVENTS)
+    cluster, it, events = make_status_cluster(a=size), Finalized(), NoteRecorder()
     options: dict[str, Any] = {}
     if finalizer:
         options = {"finalizer": finalizer, "cleanup": it.cleanup}
 
     async def main() -> None:
-        source = ClusterSource(cluster)
-        async with (
-            EventRecorder(source.api(EVENTS), controller="example.com/it") as events,
-            sized_foos(
-                cluster,
-                it.reconcile,
-                informer=informer,
-                events=events,
-                failure_condition="Fits",
-                **options,
-            ) as controller,
-        ):
+        async with sized_foos(
+            cluster,
+            it.reconcile,
+            informer=informer,
+            events=events,
+            failure_condition="Fits",
+            **options,
+        ) as controller:
             await asyncio.sleep(5)
             update_foo(cluster, "a", size="y")
             await asyncio.sleep(120)
@@ -309,7 +298,7 @@ def test_a_version_that_the_informer_rejects_is_a_failed_run(
     run_simulated(main)
     assert 3 in it.reconciled
     assert not {"x", "y"} & set(it.reconciled)
-    assert {each["type"] for each in cluster.objects(EVENTS)} == {"Warning"}
+    assert {event_type for _, event_type, _, _ in events.notes} == {"Warning"}
 
 
 # -- objects that a controller watches ---------------------------------------------------------

@@ -380,7 +380,9 @@ def test_a_queue_uses_the_rate_limiter_of_the_program() -> None:
         limiter: RateLimiter[int] = ByName()
         queue = WorkQueue[int](backoff=limiter)
         queue.add_rate_limited(3)
+        assert queue.last_backoff == 1.0
         queue.add_rate_limited(4)
+        assert queue.last_backoff == 0.0
         assert (await queue.get(), time()) == (4, 0.0)
         assert (await queue.get(), time()) == (3, 1.0)
         assert queue.retries(3) == 3

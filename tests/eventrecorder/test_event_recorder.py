@@ -13,9 +13,9 @@ import pytest
 
 from aioinformer import EventRecorder, KubeObject, Problem
 from aioinformer._core.objects.resources import find_built_in
+from aioinformer._core.writing.write_requests import EventType
 from aioinformer.errors import Forbidden, NotRunning, UsageError
 from aioinformer.eventrecorder.event_recorder import MAX_ATTEMPTS, MAX_QUEUED
-from aioinformer.eventrecorder.state.event_objects import EventType
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation.loop import run
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from aioinformer import Client, ObjectKey, Operator, ReconcileContext, ShardGroup
+from aioinformer import Client, ObjectKey, Operator, ReconcileContext
 
 
 def main() -> None:
@@ -42,6 +42,8 @@ def main() -> None:
     if given.member is None:
         operator.controller(given.resource, reconcile)
     else:
+        from aioinformer import ShardGroup
+
         group = ShardGroup(client, "program", namespace="default", identity=given.member, shards=8)
         operator.controller(given.resource, reconcile, shards=group)
     operator.main()

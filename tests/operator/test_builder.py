@@ -6,19 +6,13 @@ from typing import Any
 
 import pytest
 
-from aioinformer import KubeObject, ObjectKey, ShardGroup, SharedInformerFactory
+from aioinformer import KubeObject, ObjectKey
 from aioinformer.errors import NotRunning, UnknownResource, UsageError
-from aioinformer.operator.builder import ControllerBuilder
 from aioinformer.testing import ClusterSource
 from tests.controllers.reconcilers import BARS, FOOS, make_cluster, run_simulated
-from tests.operator.operators import succeed
+from tests.operator.operators import make_builder
 
 FOO_NAME = "foos.samples.example.com"
-
-
-def make_builder(source: ClusterSource, resource: Any, **keywords: Any) -> ControllerBuilder:
-    given: Any = keywords
-    return ControllerBuilder(SharedInformerFactory(source), resource, succeed, given)
 
 
 def to_keys(obj: KubeObject) -> list[ObjectKey]:
@@ -91,28 +85,3 @@ async def test_a_wrong_declaration_fails_where_it_is_written(
 ) -> None:
     with pytest.raises(TypeError, match=text):
         make_builder(ClusterSource(make_cluster()), resource, **keywords)
-
-
-def test_children_are_divided_only_if_the_group_is_divided_by_namespace() -> None:
-    async def main() -> None:
-        source = ClusterSource(make_cluster())
-        for by in ("uid", "namespace"):
-            chosen: Any = by
-            group = ShardGroup(source, "shop", namespace="web", identity="a", by=chosen)
-            builder = make_builder(source, FOOS, shards=group).owns(BARS)
-            assert builder.shards is group
-            shared: Any = builder._informers  # pyright: ignore[reportPrivateUsage]
-            divided = {each.resource.plural: each.group_shards is not None for each in shared}
-            assert divided == {"foos": True, "bars": by == "namespace"}
-
-    run_simulated(main)
-
-
-def test_the_group_of_an_informer_is_that_of_its_controller() -> None:
-    async def main() -> None:
-        source = ClusterSource(make_cluster())
-        group = ShardGroup(source, "shop", namespace="web", identity="a")
-        assert make_builder(source, group.informer(FOOS)).shards is group
-        assert make_builder(source, FOOS).shards is None
-
-    run_simulated(main)

@@ -16,7 +16,6 @@ from aioinformer import (
     Operator,
     ReconcileContext,
     Result,
-    ShardGroup,
 )
 from aioinformer.controllers import Reconcile
 from aioinformer.errors import (
@@ -39,13 +38,9 @@ from tests.controllers.reconcilers import (
     update_foo,
     wait_until,
 )
-from tests.operator.operators import running, succeed
+from tests.operator.operators import make_operator, running, succeed
 
 LEASE = "default/foo-operator"
-
-
-def make_operator(source: ClusterSource, **keywords: Any) -> Operator:
-    return Operator(source, name="foo-operator", **keywords)
 
 
 # -- controllers ---------------------------------------------------------------------------------
@@ -94,6 +89,28 @@ def test_controllers_share_the_informers_of_one_factory() -> None:
 
     run_simulated(main)
     assert (foos.names, bars.names) == (["a"], ["a"])
+
+
+def test_an_event_is_recorded_on_the_own_object() -> None:
+    cluster = make_cluster("a")
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        ctx.event("Normal", "Seen", "saw it", action="Look")
+        if ctx.obj is not None:
+            cluster.delete(FOOS, "a")
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster))
+        operator.controller(FOOS, reconcile)
+        async with running(operator):
+            await asyncio.sleep(1)
+            (failing,) = operator.controllers[0].health.failing
+            assert failing.error.startswith("NotCached"), "the object was absent in the second run"
+
+    run_simulated(main)
+    (event,) = cluster.objects("events.events.k8s.io")
+    assert (event["reason"], event["note"], event["action"]) == ("Seen", "saw it", "Look")
+    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Foo", "a")
 
 
 def test_a_name_that_the_server_does_not_know_ends_the_run() -> None:
@@ -391,25 +408,22 @@ def test_one_resource_in_two_spellings_needs_two_names() -> None:
     run_simulated(main)
 
 
-@pytest.mark.parametrize("end", ["stop", "cancel", "refusal"])
+@pytest.mark.parametrize("end", ["stop", "cancel"])
 def test_waiting_for_an_operator_that_ends_before_its_start_ends(end: str) -> None:
     async def main() -> None:
         source = ClusterSource(make_cluster())
         operator = make_operator(source)
         operator.controller(FOOS, succeed)
-        if end == "refusal":
-            group = ShardGroup(source, "foos", namespace="web", identity="a")
-            operator.controller(BARS, succeed, shards=group)
         run = asyncio.create_task(operator.run())
         waiting = asyncio.create_task(operator.wait_synced())
         if end == "cancel":
             await asyncio.sleep(0)
             run.cancel()
-        elif end == "stop":
+        else:
             operator.stop()
         with pytest.raises(NotRunning, match="the operator foo-operator has ended"):
             await waiting
-        with suppress(UsageError, asyncio.CancelledError):
+        with suppress(asyncio.CancelledError):
             await run
 
     run_simulated(main)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer import KubeObject, Operator, Resource, ShardGroup
-from aioinformer.errors import UsageError
+from aioinformer import Client, KubeObject, Operator, Resource, ShardGroup
+from aioinformer.errors import NotRunning, UsageError
+from aioinformer.sharding.feature import GroupFeature
 from aioinformer.sharding.state.ranges import ShardKey, shard_of
-from aioinformer.testing import Cluster, ClusterSource, Faults
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.controllers.reconcilers import (
     BARS,
     FOOS,
@@ -22,7 +23,15 @@ from tests.controllers.reconcilers import (
     update_foo,
     wait_until,
 )
-from tests.operator.operators import running, succeed
+from tests.operator.operators import (
+    answered,
+    get,
+    make_builder,
+    make_operator,
+    opened,
+    running,
+    succeed,
+)
 
 LEASE = "default/foo-operator"
 SHARDS = 16
@@ -403,3 +412,143 @@ def test_an_election_on_a_lease_of_a_group_of_the_operator_is_refused_in_one_clu
                 await operator.run()
 
     run_simulated(main)
+
+
+async def test_waiting_for_an_operator_that_refuses_its_groups_ends() -> None:
+    one = ShardedReplica(make_cluster(), "one")
+    one.operator.controller(BARS, succeed)
+    run = asyncio.create_task(one.operator.run())
+    with pytest.raises(NotRunning, match="the operator foo-operator has ended"):
+        await one.operator.wait_synced()
+    with pytest.raises(UsageError, match=r"pass shards= for .*bars"):
+        await run
+
+
+def test_a_candidate_that_waits_for_the_lease_is_cancelled_while_sharded_runs_finish() -> None:
+    runs = RecordingReconciler(duration=5)
+
+    async def main() -> None:
+        cluster = make_cluster("a")
+        source = ClusterSource(cluster)
+        first = make_operator(source, leader_election=LEASE, identity="first")
+        first.controller(BARS, succeed)
+        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
+        second = make_operator(source, leader_election=LEASE, identity="second")
+        second.controller(BARS, succeed)
+        second.controller(FOOS, runs, shards=group)
+        async with running(first):
+            await first.wait_synced(30)
+            task = asyncio.create_task(second.run())
+            await wait_until(lambda: bool(runs.runs))
+            second.stop()
+            await task
+        assert (runs.ended, runs.cancelled) == (["a"], [])
+
+    run_simulated(main)
+
+
+def test_an_operator_lists_the_informers_of_its_groups_too() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster("a"))
+        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
+        operator = make_operator(source)
+        operator.controller(FOOS, succeed, shards=group)
+        group.informer("pods")
+        async with running(operator):
+            await operator.wait_synced(30)
+            health = operator.health
+            assert [*health.groups] == ["shop"]
+            names = sorted(name.partition(" ")[0] for name in health.informers)
+            assert names == [str(FOOS), "pods"]
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize(
+    ("sharded", "whole", "elects", "text"),
+    [
+        (True, True, False, "pass shards= for .*bars.* too, or leader_election="),
+        (True, False, True, "there is nothing to lead: leave leader_election= out"),
+    ],
+)
+def test_a_division_of_work_that_no_replica_can_keep_ends_before_anything_is_sent(
+    *, sharded: bool, whole: bool, elects: bool, text: str
+) -> None:
+    async def main() -> None:
+        cluster = make_cluster("a")
+        source = ClusterSource(cluster)
+        before = cluster.resource_version
+        operator = make_operator(source, leader_election=LEASE if elects else None)
+        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
+        if sharded:
+            operator.controller(FOOS, succeed, shards=group)
+        if whole:
+            operator.controller(BARS, succeed)
+        with pytest.raises(UsageError, match=text):
+            await operator.run()
+        assert cluster.resource_version == before
+
+    run_simulated(main)
+
+
+def test_children_are_divided_only_if_the_group_is_divided_by_namespace() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        for by in ("uid", "namespace"):
+            chosen: Any = by
+            group = ShardGroup(source, "shop", namespace="web", identity="a", by=chosen)
+            builder = make_builder(source, FOOS, shards=group).owns(BARS)
+            assert builder.shards is group
+            shared: Any = builder._informers  # pyright: ignore[reportPrivateUsage]
+            divided = {
+                each.resource.plural: each.find_feature(GroupFeature) is not None for each in shared
+            }
+            assert divided == {"foos": True, "bars": by == "namespace"}
+
+    run_simulated(main)
+
+
+def test_the_group_of_an_informer_is_that_of_its_controller() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        group = ShardGroup(source, "shop", namespace="web", identity="a")
+        assert make_builder(source, group.informer(FOOS)).shards is group
+        assert make_builder(source, FOOS).shards is None
+
+    run_simulated(main)
+
+
+async def test_a_replica_is_ready_when_it_is_a_member_of_the_group_of_its_controllers() -> None:
+    faults = Faults()
+    async with ApiServer(make_cluster(), faults=faults) as server:
+        client = Client(server.url)
+        group = ShardGroup(client, "it", namespace="default", identity="one", shards=4)
+        operator = Operator(client, name="it", port=0, host="127.0.0.1")
+        operator.controller("configmaps", succeed, shards=group)
+        down = faults.status(503, resource="leases")
+        async with running(operator):
+            await opened(operator)
+            answer = await answered(operator, lambda wrong: "group it" in wrong)
+            assert answer["wrong"]["group it"].startswith("joining")
+            assert (await get(operator, "/livez"))[0] == 200
+            down.end()
+            answer = await answered(operator, lambda wrong: not wrong)
+            assert "group it: member" in answer["health"]["operator"]
+
+
+async def test_a_replica_whose_group_has_failed_is_not_alive() -> None:
+    class BrokenSource(ClusterSource):
+        def api(self, resource: str | Resource, *, namespace: str | None = None) -> Any:
+            return None
+
+    async with ApiServer(make_cluster()) as server:
+        group = ShardGroup(BrokenSource(Cluster()), "it", namespace="default", identity="one")
+        operator = Operator(Client(server.url), name="it", port=0, host="127.0.0.1")
+        operator.controller("configmaps", succeed, shards=group)
+        async with running(operator) as task:
+            await opened(operator)
+            answer = await answered(operator, lambda wrong: "group it" in wrong, path="/livez")
+            assert answer["wrong"]["group it"].startswith("failed")
+        with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'get'"):
+            task.result()
+        assert operator.state == "failed"

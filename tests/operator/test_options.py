@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from aioinformer import Operator
 from aioinformer.errors import UsageError
-from aioinformer.operator.options import OperatorOptions, default_identity
+from aioinformer.operator.options import OperatorKeywords, OperatorOptions, default_identity
+from aioinformer.testing import ClusterSource
+from tests.controllers.reconcilers import make_cluster
 
 
 def options(**given: Any) -> OperatorOptions:
-    usual: dict[str, Any] = {
-        "name": "foo-operator",
-        "leader_election": None,
-        "identity": "a",
-        "lease_duration": 15.0,
-        "renew_deadline": 10.0,
-        "retry_period": 2.0,
-        "port": None,
-        "host": None,
-        "shutdown_timeout": 25.0,
-        "metrics": None,
-        "tracing": None,
-        "on_error": None,
+    return OperatorOptions(**dict[str, Any](name="foo-operator") | given)
+
+
+def test_each_keyword_is_an_option() -> None:
+    assert {*OperatorKeywords.__annotations__, "name"} == {
+        each.name for each in fields(OperatorOptions)
     }
-    return OperatorOptions(**usual | given)
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"), [("nam", "name"), ("leader_elction", "leader_election")]
+)
+def test_a_misspelt_keyword_is_corrected(misspelt: str, meant: str) -> None:
+    source, wrong = ClusterSource(make_cluster()), dict[str, Any]({"name": "it", misspelt: "x"})
+    with pytest.raises(TypeError, match=f"no option '{misspelt}'; did you mean '{meant}'"):
+        Operator(source, **wrong)
 
 
 @pytest.mark.parametrize(

@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Client, Operator, Problem, Resource, ShardGroup
+from aioinformer import Client, Operator, Problem
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import Forbidden
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.controllers.reconcilers import FOOS
-from tests.operator.operators import running, succeed
-
-
-async def get(operator: Operator, path: str) -> tuple[int, Any]:
-    """Return the status and the JSON of an answer."""
-    url = f"http://127.0.0.1:{operator.port}{path}"
-    async with aiohttp.ClientSession() as http, http.get(url) as response:
-        return response.status, await response.json()
-
-
-async def opened(operator: Operator) -> None:
-    async with asyncio.timeout(20):
-        while operator.port is None:  # noqa: ASYNC110 - a port has no event
-            await asyncio.sleep(0.01)
-
-
-async def answered(
-    operator: Operator, expected: Callable[[dict[str, str]], bool], *, path: str = "/readyz"
-) -> Any:
-    """Wait for an answer with expected reasons, and return the JSON."""
-    async with asyncio.timeout(30):
-        while True:
-            status, answer = await get(operator, path)
-            assert status == (503 if answer["wrong"] else 200)
-            if expected(answer["wrong"]):
-                return answer
-            await asyncio.sleep(0.05)
+from tests.operator.operators import answered, get, opened, running, succeed
 
 
 def make_cluster() -> Cluster:
@@ -121,42 +93,6 @@ async def test_a_replica_is_alive_but_not_ready_while_the_server_does_not_answer
                 answer = await answered(operator, lambda wrong: "configmaps" in wrong)
                 assert not answer["ok"]
                 assert (await get(operator, "/livez"))[0] == 200
-
-
-async def test_a_replica_is_ready_when_it_is_a_member_of_the_group_of_its_controllers() -> None:
-    faults = Faults()
-    async with ApiServer(make_cluster(), faults=faults) as server:
-        client = Client(server.url)
-        group = ShardGroup(client, "it", namespace="default", identity="one", shards=4)
-        operator = Operator(client, name="it", port=0, host="127.0.0.1")
-        operator.controller("configmaps", succeed, shards=group)
-        down = faults.status(503, resource="leases")
-        async with running(operator):
-            await opened(operator)
-            answer = await answered(operator, lambda wrong: "group it" in wrong)
-            assert answer["wrong"]["group it"].startswith("joining")
-            assert (await get(operator, "/livez"))[0] == 200
-            down.end()
-            answer = await answered(operator, lambda wrong: not wrong)
-            assert "group it: member" in answer["health"]["operator"]
-
-
-async def test_a_replica_whose_group_has_failed_is_not_alive() -> None:
-    class BrokenSource(ClusterSource):
-        def api(self, resource: str | Resource, *, namespace: str | None = None) -> Any:
-            return None
-
-    async with ApiServer(make_cluster()) as server:
-        group = ShardGroup(BrokenSource(Cluster()), "it", namespace="default", identity="one")
-        operator = Operator(Client(server.url), name="it", port=0, host="127.0.0.1")
-        operator.controller("configmaps", succeed, shards=group)
-        async with running(operator) as task:
-            await opened(operator)
-            answer = await answered(operator, lambda wrong: "group it" in wrong, path="/livez")
-            assert answer["wrong"]["group it"].startswith("failed")
-        with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'get'"):
-            task.result()
-        assert operator.state == "failed"
 
 
 async def test_an_operator_requests_names_until_the_server_answers() -> None:

@@ -6,12 +6,11 @@ import asyncio
 import logging
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from aioinformer import ItemExponential, ObjectKey, Operator, ReconcileContext, Resource, ShardGroup
-from aioinformer.errors import ConnectionFailed, Forbidden, ShutdownIncomplete, UsageError
+from aioinformer import ItemExponential, ObjectKey, ReconcileContext, Resource
+from aioinformer.errors import ConnectionFailed, Forbidden, ShutdownIncomplete
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.controllers.reconcilers import (
     BARS,
@@ -22,14 +21,10 @@ from tests.controllers.reconcilers import (
     run_simulated,
     wait_until,
 )
-from tests.operator.operators import running, succeed
+from tests.operator.operators import make_operator, running, succeed
 
 LEASE = "default/foo-operator"
 FOO_NAME = "foos.samples.example.com"
-
-
-def make_operator(source: ClusterSource, **keywords: Any) -> Operator:
-    return Operator(source, name="foo-operator", **keywords)
 
 
 @dataclass(frozen=True)
@@ -157,73 +152,6 @@ def test_the_failure_of_an_informer_cancels_the_runs_of_every_controller() -> No
         assert runs.cancelled == ["a"]
         assert operator.controllers == ()
         assert operator.state == "failed"
-
-    run_simulated(main)
-
-
-def test_a_candidate_that_waits_for_the_lease_is_cancelled_while_sharded_runs_finish() -> None:
-    runs = RecordingReconciler(duration=5)
-
-    async def main() -> None:
-        cluster = make_cluster("a")
-        source = ClusterSource(cluster)
-        first = make_operator(source, leader_election=LEASE, identity="first")
-        first.controller(BARS, succeed)
-        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
-        second = make_operator(source, leader_election=LEASE, identity="second")
-        second.controller(BARS, succeed)
-        second.controller(FOOS, runs, shards=group)
-        async with running(first):
-            await first.wait_synced(30)
-            task = asyncio.create_task(second.run())
-            await wait_until(lambda: bool(runs.runs))
-            second.stop()
-            await task
-        assert (runs.ended, runs.cancelled) == (["a"], [])
-
-    run_simulated(main)
-
-
-def test_an_operator_lists_the_informers_of_its_groups_too() -> None:
-    async def main() -> None:
-        source = ClusterSource(make_cluster("a"))
-        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
-        operator = make_operator(source)
-        operator.controller(FOOS, succeed, shards=group)
-        group.informer("pods")
-        async with running(operator):
-            await operator.wait_synced(30)
-            health = operator.health
-            assert [*health.groups] == ["shop"]
-            names = sorted(name.partition(" ")[0] for name in health.informers)
-            assert names == [FOO_NAME, "pods"]
-
-    run_simulated(main)
-
-
-@pytest.mark.parametrize(
-    ("sharded", "whole", "elects", "text"),
-    [
-        (True, True, False, "pass shards= for .*bars.* too, or leader_election="),
-        (True, False, True, "there is nothing to lead: leave leader_election= out"),
-    ],
-)
-def test_a_division_of_work_that_no_replica_can_keep_ends_before_anything_is_sent(
-    *, sharded: bool, whole: bool, elects: bool, text: str
-) -> None:
-    async def main() -> None:
-        cluster = make_cluster("a")
-        source = ClusterSource(cluster)
-        before = cluster.resource_version
-        operator = make_operator(source, leader_election=LEASE if elects else None)
-        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
-        if sharded:
-            operator.controller(FOOS, succeed, shards=group)
-        if whole:
-            operator.controller(BARS, succeed)
-        with pytest.raises(UsageError, match=text):
-            await operator.run()
-        assert cluster.resource_version == before
 
     run_simulated(main)
 

@@ -26,6 +26,9 @@ Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 """The fate of the objects that a deleted object owns."""
 
+EventType: TypeAlias = Literal["Normal", "Warning"]
+"""The type of an Event; ``Warning`` is for something that may need attention."""
+
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 OWNER_FINALIZERS = "<resource>/finalizers, with the resource of the owner"

@@ -91,30 +91,6 @@ def _is_bool(given: object) -> bool:
     return isinstance(given, bool)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReasons:
-    """The reasons for a run. ``ReconcileContext`` shows them to a reconciler."""
-
-    controller: str
-    reasons: tuple[Reason, ...]
-    """The events and requests since the last run of this key began, merged."""
-    retries: int
-    """The number of runs of this key that have failed in a row before this run."""
-    priority: Priority
-    """``LOW`` if all reasons are initial lists and resyncs."""
-
-    def because(self, *causes: Cause, informer: str = "") -> bool:
-        """Return True if a cause is among the reasons, of ``informer`` if one is named."""
-        return any(
-            reason.cause in causes and informer in ("", reason.informer) for reason in self.reasons
-        )
-
-    def __str__(self) -> str:
-        reasons = ", ".join(map(str, self.reasons))
-        failures = f", after {self.retries} failures" if self.retries else ""
-        return f"{self.controller}: {reasons}{failures}"
-
-
 _NORMAL_BIT = 1
 """The bit of keys that have another reason than an initial list or a resync."""
 

@@ -9,14 +9,12 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.writing.write_requests import EventType
 from aioinformer.errors import UsageError
 from aioinformer.errors.texts import printable
-
-EventType: TypeAlias = Literal["Normal", "Warning"]
-"""``Warning`` is for something that may need attention."""
 
 EVENT_TYPES = ("Normal", "Warning")
 

@@ -8,9 +8,10 @@ This works over HTTP too, for informers with selectors, and while faults delay t
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from typing_extensions import TypeIs
 
 from aioinformer._core.quantities import quantity
 from aioinformer._informers.factory import SharedInformerFactory
@@ -18,7 +19,7 @@ from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, UsageError
 
-if TYPE_CHECKING:  # a program that uses these has loaded them
+if TYPE_CHECKING:  # for programs with controllers alone
     from aioinformer.controllers.controller import Controller
     from aioinformer.controllers.health import ControllerHealth
     from aioinformer.operator.operator import Operator
@@ -77,23 +78,21 @@ def _unsettled(cluster: WatchedCluster, programs: Iterable[Program]) -> Iterator
             yield from _informer_work(informer, cluster.resource_version)
 
 
-def _is_operator(program: object) -> TypeGuard[Operator]:
-    module = sys.modules.get("aioinformer.operator.operator")
-    return module is not None and isinstance(program, module.Operator)
-
-
-def _is_controller(program: object) -> TypeGuard[Controller]:
-    module = sys.modules.get("aioinformer.controllers.controller")
-    return module is not None and isinstance(program, module.Controller)
-
-
 def _check_program(program: object) -> None:
-    informers = isinstance(program, SharedInformerFactory | SharedInformer)
-    if not informers and not _is_operator(program) and not _is_controller(program):
+    known = isinstance(program, SharedInformerFactory | SharedInformer)
+    if not (known or _is_operator(program) or _is_controller(program)):
         raise TypeError(
             "settled() takes Operators, Controllers, SharedInformerFactories and informers, "
             f"not {program!r}"
         )
+
+
+def _is_operator(program: object) -> TypeIs[Operator]:
+    return hasattr(program, "controllers") and not isinstance(program, type)
+
+
+def _is_controller(program: object) -> TypeIs[Controller]:
+    return hasattr(program, "trigger") and not isinstance(program, type)
 
 
 def _informers_of(program: Program) -> Iterable[SharedInformer[Any]]:

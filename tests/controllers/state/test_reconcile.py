@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aioinformer import Added, Deleted, Event, ObjectKey, Priority, Reason, Result, Updated
-from aioinformer.controllers.state.reconcile import PendingReconciles, RunReasons, cause_of
+from aioinformer.controllers.state.reconcile import PendingReconciles, cause_of
 from tests.runtime.scripted_source import pod
 
 A, B = ObjectKey("web", "a"), ObjectKey("web", "b")
@@ -131,26 +131,6 @@ def test_a_result_has_only_one_kind_of_requeue() -> None:
     message = r"^requeue=True waits by the backoff; give either requeue or requeue_after$"
     with pytest.raises(ValueError, match=message):
         Result(requeue=True, requeue_after=1)
-
-
-def test_the_text_of_a_context_names_its_reasons() -> None:
-    context = RunReasons(
-        controller="foos", reasons=(UPDATED, RETRY), retries=2, priority=Priority.NORMAL
-    )
-
-    assert str(context) == "foos: updated in pods, retry, after 2 failures"
-    assert context.because("updated", "deleted")
-    assert context.because("updated", informer="pods")
-    assert not context.because("updated", informer="nodes")
-    assert not context.because("initial")
-
-
-def test_a_context_without_failures_names_the_reasons_alone() -> None:
-    context = RunReasons(controller="foos", reasons=(RETRY,), retries=0, priority=Priority.LOW)
-
-    assert str(context) == "foos: retry"
-    assert context.because("retry")
-    assert not context.because("retry", informer="pods")
 
 
 def test_scheduled_reasons_are_merged() -> None:

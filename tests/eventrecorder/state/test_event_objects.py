@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from aioinformer._core.writing.write_requests import EventType
 from aioinformer.errors import UsageError
 from aioinformer.eventrecorder.state.event_objects import (
     EventRecord,
-    EventType,
     ObjectReference,
     ReportingController,
     event_name,
