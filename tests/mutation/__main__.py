@@ -43,7 +43,9 @@ timeout_multiplier = 5.0
 timeout_constant = 2.0
 """
 
-RESULT = re.compile(r"^\s*aioinformer\.(?:_core\.)?(?P<module>[\w.]+)\.(?P<name>[^.]+): (?P<result>.+)$")
+RESULT = re.compile(
+    r"^\s*aioinformer\.(?:_core\.)?(?P<module>[\w.]+)\.(?P<name>[^.]+): (?P<result>.+)$"
+)
 """A line of ``mutmut results``."""
 
 KILLED = frozenset({"killed", "timeout", "suspicious", "segfault"})
