@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import aioinformer
-from docs.__main__ import MODULES, find_missing_names
-from tests.test_public_names import PAGES
+from docs.__main__ import MODULES, PAGES, find_missing_names
 
 ADAPTERS = Path(aioinformer.__file__).parent / "adapters"
 
