@@ -28,6 +28,7 @@ PAGES = (
     "selectors",
     "shardgroup",
     "sharding",
+    "tracing",
     "verification",
 )
 ADAPTERS = (
@@ -40,7 +41,7 @@ ADAPTERS = (
 )
 MODULES = (
     "aioinformer",  # its page and that of ``errors``, which its ``__all__`` names
-    *(f"aioinformer.{page}" for page in (*PAGES, "tracing")),
+    *(f"aioinformer.{page}" for page in PAGES),
     *(f"aioinformer.adapters.{adapter}" for adapter in ADAPTERS),
     "aioinformer.testing",
     "aioinformer.testing.plugin",

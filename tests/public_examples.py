@@ -1,8 +1,8 @@
 """The executed examples of public names: in docstrings, on Markdown pages, in ``examples/``.
 
-The example of a docstring is the indented block after a line ``Example::``. ``test_docstrings.py``
-runs each of them. A block of a page counts if a test asks for the block, by a text in it or by its
-heading. A module of ``examples/`` counts if a test names the module.
+The example of a docstring is the indented block after a line ``Example::``;
+``test_docstring_examples.py`` runs each of them. A block of a page counts if a test asks for the
+block, by a text in it or by its heading. A module of ``examples/`` counts if a test names it.
 """
 
 from __future__ import annotations

@@ -6,12 +6,14 @@ import ast
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
 
 import aioinformer.testing
+from docs.__main__ import MODULES
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "aioinformer"
@@ -99,6 +101,24 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = grimp.build_graph("aioinformer")
     imports = {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
     TopologicalSorter(imports).prepare()
+
+
+def test_each_module_has_a_name_of_its_own() -> None:
+    """Except for those that each feature or command has."""
+    names = Counter(path.stem for path in modules() if not path.stem.startswith("__"))
+    shared = {"command", "feature", "health", "options"}
+    assert {name for name, count in names.items() if count > 1} == shared
+
+
+def test_private_modules_and_those_behind_a_page_have_no_list_of_their_names() -> None:
+    """A page of the public API is a module with ``__all__``."""
+    pages = {"aioinformer", "aioinformer.__main__", *MODULES, "aioinformer.errors"}
+    listed = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in modules()
+        if "\n__all__ = " in path.read_text()
+    }
+    assert listed <= pages
 
 
 def test_a_module_has_at_most_seven_hundred_lines() -> None:

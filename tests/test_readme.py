@@ -46,7 +46,7 @@ PAGES = [
     ROOT / "README.md",
     *(
         page
-        for each in ("examples", "docs", "tests")
+        for each in ("benchmarks", "examples", "docs", "tests")
         for page in sorted((ROOT / each).rglob("*.md"))
     ),
 ]

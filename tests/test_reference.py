@@ -6,14 +6,12 @@ from pathlib import Path
 
 import aioinformer
 from docs.__main__ import MODULES, find_missing_names
-from tests.test_public_names import PAGES
 
 ADAPTERS = Path(aioinformer.__file__).parent / "adapters"
 
 
-def test_each_page_of_public_names_and_each_adapter_is_in_the_reference() -> None:
+def test_each_adapter_is_in_the_reference() -> None:
     adapters = {each.stem for each in ADAPTERS.iterdir() if not each.stem.startswith("_")}
-    assert {f"aioinformer.{page}" for page in PAGES} <= set(MODULES)
     assert {f"aioinformer.adapters.{adapter}" for adapter in adapters} <= set(MODULES)
 
 

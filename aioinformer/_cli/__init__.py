@@ -1,4 +1,4 @@
 """The command line: ``aioinformer`` with a command.
 
-arguments ──▶ demo | serve | watch | wait | health | shards ──▶ terminal
+command_line ──▶ demo | serve | watch | wait | health | shards ──▶ terminal
 """

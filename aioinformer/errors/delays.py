@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from math import isfinite
 
-__all__ = ["delay_seconds"]
-
 
 def delay_seconds(after: object) -> float:
     """Return ``requeue_after`` in seconds.

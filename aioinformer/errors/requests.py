@@ -10,34 +10,6 @@ from msgspec import Struct
 from aioinformer.errors.texts import one_line, printable
 from aioinformer.errors.usage import InformerError
 
-__all__ = [
-    "AlreadyExists",
-    "BadRequest",
-    "Conflict",
-    "ConnectionFailed",
-    "ConnectionLost",
-    "Expired",
-    "FetchError",
-    "Forbidden",
-    "Invalid",
-    "LineTooLong",
-    "NotFound",
-    "Phase",
-    "ProtocolError",
-    "RequestTimedOut",
-    "ResourceMoved",
-    "ServerError",
-    "ServerFailure",
-    "ServerRewound",
-    "Status",
-    "TooManyRequests",
-    "TransportError",
-    "Unauthorized",
-    "UnexpectedObject",
-    "server_error",
-]
-
-
 Phase = Literal["credentials", "discovery", "list", "watch", "write"]
 """The purpose of a request. ``write`` is create, update, patch and delete."""
 

@@ -8,27 +8,6 @@ from itertools import islice
 
 from aioinformer.errors.usage import InformerError
 
-__all__ = [
-    "AlreadyOwned",
-    "CacheWaitTimeout",
-    "CleanupFailed",
-    "HandlerCancelled",
-    "HandlerTimeout",
-    "LeadershipLost",
-    "ListenerOverflow",
-    "ModelMismatch",
-    "NotCached",
-    "ObjectDecodeError",
-    "PermanentError",
-    "QueueShutDown",
-    "ReconcileTimeout",
-    "ShardLost",
-    "ShutdownIncomplete",
-    "SyncTimeout",
-    "TemporaryError",
-    "TransformFailed",
-]
-
 
 class HandlerTimeout(InformerError, TimeoutError):
     """A call of a handler took longer than its ``timeout=``."""

@@ -6,8 +6,6 @@ sequences, which would forge lines of a log and control a terminal.
 
 from __future__ import annotations
 
-__all__ = ["MAX_TEXT_LENGTH", "one_line", "printable"]
-
 MAX_TEXT_LENGTH = 1000
 """Characters of a server's message that are kept. kube-apiserver's own messages have some hundred.
 """

@@ -7,23 +7,6 @@ from __future__ import annotations
 
 from aioinformer.errors.texts import printable
 
-__all__ = [
-    "AmbiguousResource",
-    "ConfigurationError",
-    "IndexFailed",
-    "InformerError",
-    "InvalidPath",
-    "InvalidSelector",
-    "NotComparable",
-    "NotRunning",
-    "NotSynced",
-    "PathMismatch",
-    "UnknownResource",
-    "UnwatchableResource",
-    "UsageError",
-]
-
-
 MAX_SHOWN = 40
 """Characters of an invalid resourceVersion in a message."""
 

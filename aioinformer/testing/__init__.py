@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.access.users import PolicyRule as PolicyRule
     from aioinformer.testing.access.users import User as User
     from aioinformer.testing.cluster.cluster import Cluster as Cluster
-    from aioinformer.testing.cluster.features import Features as Features
+    from aioinformer.testing.cluster.server_features import Features as Features
     from aioinformer.testing.cluster.storage import Snapshot as Snapshot
     from aioinformer.testing.faults.faults import Fault as Fault
     from aioinformer.testing.faults.faults import Faults as Faults
@@ -142,7 +142,7 @@ _MODULES = {
     "ClusterSource": "server.source",
     "Fault": "faults.faults",
     "Faults": "faults.faults",
-    "Features": "cluster.features",
+    "Features": "cluster.server_features",
     "LoopClock": "server.clock",
     "ManualClock": "server.clock",
     "MutationDetector": "mutations",

@@ -16,8 +16,6 @@ from aioinformer.errors import ServerError, UsageError
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire.served_resources import ServedResources
 
-__all__ = ["load_manifests"]
-
 SUFFIXES = (".yaml", ".yml", ".json")
 """The files that are read of a folder, as by kubectl."""
 FIRST_KINDS = ("CustomResourceDefinition", "Namespace")

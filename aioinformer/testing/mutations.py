@@ -14,8 +14,6 @@ from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.delivery.registration import Registration
 
-__all__ = ["CacheMutated", "MutationDetector"]
-
 MAX_LISTED = 5
 
 

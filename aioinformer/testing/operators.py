@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the caller has made one
     from aioinformer.operator.operator import Operator
 
-__all__ = ["running_operator"]
-
 
 @asynccontextmanager
 async def running_operator(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,3 @@ def in_seconds(seconds: float) -> str:
     """Return a time relative to now, as Go formats it."""
     moment = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-PYTHON = sys.executable
-"""The Python program for plugins that a shell script can't implement."""

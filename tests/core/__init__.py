@@ -1,1 +1,1 @@
-"""The sans-I/O core: a file for each module, and one for all of them together."""
+"""The sans-I/O core: its modules, and all of them together."""

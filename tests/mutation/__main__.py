@@ -1,7 +1,8 @@
 """Change modules of the core, run their tests, and print the changes that no test notices.
 
-The command prints the percentage of each module and the surviving changes, and fails below
-``MIN_KILLED`` per cent. It works on a copy of the sources.
+A module is one below ``_core``, such as ``codec.shape``, or one of the state of a feature, such as
+``sharding.state.ranges``. The command prints the percentage of each module and the surviving
+changes, and fails below ``MIN_KILLED`` per cent. It works on a copy of the sources.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ timeout_multiplier = 5.0
 timeout_constant = 2.0
 """
 
-RESULT = re.compile(r"^\s*aioinformer\._core\.(?P<module>[\w.]+)\.(?P<name>[^.]+): (?P<result>.+)$")
+RESULT = re.compile(
+    r"^\s*aioinformer\.(?:_core\.)?(?P<module>[\w.]+)\.(?P<name>[^.]+): (?P<result>.+)$"
+)
 """A line of ``mutmut results``."""
 
 KILLED = frozenset({"killed", "timeout", "suspicious", "segfault"})
@@ -82,13 +85,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _path(module: str) -> Path:
-    return ROOT.joinpath("aioinformer", "_core", *module.split(".")).with_suffix(".py")
+    core = () if ".state." in module else ("_core",)
+    return ROOT.joinpath("aioinformer", *core, *module.split(".")).with_suffix(".py")
 
 
 def _find_tests(module: str, whole_package: bool) -> list[str]:
     """Return the test files of a module; the folder of its package if it has none of its own."""
     package, _, name = module.rpartition(".")
-    folder = ROOT.joinpath("tests", "core", *package.split("."))
+    core = () if ".state." in module else ("core",)
+    folder = ROOT.joinpath("tests", *core, *package.split("."))
     own = [*folder.glob(f"test_{name}.py"), *folder.glob(f"test_{name}_*.py")]
     found = [folder] if whole_package or not own else sorted(own)
     return [str(each.relative_to(ROOT)) for each in found]

@@ -13,7 +13,7 @@ import pytest
 from aioinformer import Client, SharedInformerFactory
 from aioinformer.errors import ConnectionLost, ServerError
 from aioinformer.testing import ApiServer, Cluster
-from aioinformer.testing.cluster.features import Features
+from aioinformer.testing.cluster.server_features import Features
 from tests.client.accelerated_time import run_accelerated
 from tests.client.servers import tcp_server
 from tests.promises.conftest import FAST_BACKOFF, wait_until

@@ -1,1 +1,1 @@
-"""The asyncio shell: waiting, waking, ending, and what programs see of it."""
+"""The heart in asyncio: waiting, waking, ending, and what programs see of it."""

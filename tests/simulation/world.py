@@ -18,7 +18,7 @@ from aioinformer._informers.factory import SharedInformerFactory
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
-from aioinformer.testing.cluster.features import Features
+from aioinformer.testing.cluster.server_features import Features
 from aioinformer.testing.cluster.storage import Snapshot
 from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_merged
 from tests.simulation.network import Network, RecordingSource

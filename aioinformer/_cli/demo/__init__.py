@@ -1,8 +1,8 @@
 """``aioinformer demo``: an informer at work on an API server of its own.
 
 workload ──▶ ApiServer ──▶ informer ──▶ counters ──▶ dashboard
-               ▲                                        └── comparison (at the end)
-             faults
+               ▲                                        └── cache_comparison (at the end)
+         interruptions
 
 The workload is that of ``aioinformer.testing.workload``.
 """

@@ -1,4 +1,4 @@
 """The server and the credentials of a client, from kubeconfig files or a pod's service account.
 
-files ──▶ context ──▶ source ──▶ Credentials
+files ──▶ context ──▶ kubeconfig ──▶ Credentials
 """

@@ -24,7 +24,7 @@ SYNC_MARK: list[Event] = []
 """A batch that marks the end of the initial state of a listener that joined before it."""
 
 POSITION_MARK: list[Event] = []
-"""A batch that marks the end of the events that lead to a state of a cache file."""
+"""A batch that marks the end of the events that lead to a state whose delivery is recorded."""
 
 
 class BatchIterator(Iterator[Event], Protocol):

@@ -36,7 +36,7 @@ class Mark(Enum):
     SYNC = "sync"
     """The end of the initial state of a listener."""
     POSITION = "position"
-    """The end of the events that lead to a state of a cache file."""
+    """The end of the events that lead to a state whose delivery is recorded."""
 
 
 class PendingChange(Struct, gc=False):

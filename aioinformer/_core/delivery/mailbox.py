@@ -197,7 +197,7 @@ class Mailbox:
         return True
 
     def mark(self) -> None:
-        """Mark this place in the order of events, for a cache file."""
+        """Mark this place in the order of events, to learn when what precedes it is delivered."""
         self.recent.add_mark()
         self.marks_pending += 1
 

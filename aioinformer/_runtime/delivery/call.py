@@ -275,7 +275,7 @@ class HandlerCaller:
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not _is_current_task(task):
                 raise  # not the handler's: the loop is closed, and this coroutine with it
-            # The cancellation by ``_on_timeout`` was reported there.
+            # The cancellation by ``on_timeout`` was reported there.
             if call.timeout_error is None or not isinstance(error, asyncio.CancelledError):
                 self.on_exception(event, error)
         finally:

@@ -113,7 +113,7 @@ class ListenerRegistry(Generic[T]):
 
     def _with_spans(self, handler: CompiledHandler, name: str) -> CompiledHandler:
         if handler.internal:
-            return handler  # a controller's trigger: the controller makes spans of its runs
+            return handler  # its owner makes spans of what the events cause
         begin = self._reporter.handler_spans(name)
         return handler if begin is None else with_span(handler, begin)
 

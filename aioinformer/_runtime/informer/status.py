@@ -48,7 +48,7 @@ class InformerStatus:
         features: Iterable[Feature] = (),
     ) -> None:
         self.started = False
-        """True once the informer runs. Its reflectors may wait for a file or for shards first."""
+        """True once the informer runs. Its reflectors may wait for a feature first."""
         self._registrations = registrations
         self._features = features
         self._reporter = reporter

@@ -48,13 +48,13 @@ Example::
         ...  # the lifespan of the application
 """
 
+from aioinformer._runtime.reporting.readiness import FRESH as FRESH
+from aioinformer._runtime.reporting.readiness import alive as alive
+from aioinformer._runtime.reporting.readiness import ready as ready
 from aioinformer.adapters.asgi.feed import EventFeed as EventFeed
 from aioinformer.adapters.asgi.metrics_endpoint import Expose as Expose
 from aioinformer.adapters.asgi.metrics_endpoint import MetricsEndpoint as MetricsEndpoint
-from aioinformer.adapters.asgi.probes import FRESH as FRESH
 from aioinformer.adapters.asgi.probes import Probe as Probe
-from aioinformer.adapters.asgi.probes import alive as alive
-from aioinformer.adapters.asgi.probes import ready as ready
 from aioinformer.adapters.asgi.shutdown import Closeable as Closeable
 from aioinformer.adapters.asgi.shutdown import closing_on_signals as closing_on_signals
 from aioinformer.adapters.asgi.sse import Encode as Encode

@@ -10,19 +10,6 @@ from typing import Any, TypeAlias
 
 from aioinformer.errors import UsageError
 
-__all__ = [
-    "JSON_HEADERS",
-    "Headers",
-    "Message",
-    "Receive",
-    "Scope",
-    "Send",
-    "check_http",
-    "send_response",
-    "start_response",
-    "wait_disconnected",
-]
-
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]

@@ -32,8 +32,6 @@ from aioinformer.adapters.asgi.probes import Informers, check_informers
 from aioinformer.adapters.asgi.sse import Encode, FrameEncoder, metadata
 from aioinformer.errors import NotRunning
 
-__all__ = ["EventFeed"]
-
 HEARTBEAT = 15.0
 """Seconds between two heartbeats. Proxies close connections that are idle for 30 to 60 s."""
 

@@ -16,8 +16,6 @@ from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.adapters.asgi.asgi_messages import Headers, Send, start_response
 from aioinformer.adapters.asgi.sse import RESET_FRAME, SYNCED_FRAME, FrameEncoder
 
-__all__ = ["STREAM_HEADERS", "FeedClient"]
-
 BATCH_BYTES = 64 * 1024
 """Bytes of frames that are sent at once, roughly: uvicorn's buffer for a socket."""
 

@@ -10,8 +10,6 @@ from aioinformer._client.auth.off_loop import run_in_thread
 from aioinformer._core.callables import check_not_async, check_signature
 from aioinformer.adapters.asgi.asgi_messages import Receive, Scope, Send, check_http, send_response
 
-__all__ = ["Expose", "MetricsEndpoint"]
-
 Expose: TypeAlias = Callable[[str], tuple[bytes, str]]
 """Returns the metrics and their content type. The argument is the ``Accept`` header, or ``""``."""
 

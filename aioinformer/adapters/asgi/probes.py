@@ -12,7 +12,7 @@ import msgspec
 
 from aioinformer._core.callables import check_not_async, check_signature
 from aioinformer._informers.informer import SharedInformer
-from aioinformer._runtime.reporting.readiness import FRESH, alive, ready
+from aioinformer._runtime.reporting.readiness import ready
 from aioinformer.adapters.asgi.asgi_messages import (
     JSON_HEADERS,
     Receive,
@@ -21,8 +21,6 @@ from aioinformer.adapters.asgi.asgi_messages import (
     check_http,
     send_response,
 )
-
-__all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "check_informers", "ready"]
 
 Informers: TypeAlias = Callable[[], Iterable[SharedInformer[Any]]]
 """Returns the informers, for each request, since most programs make them in a lifespan."""

@@ -15,8 +15,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from types import FrameType
 from typing import Protocol
 
-__all__ = ["Closeable", "closing_on_signals"]
-
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)
 )

@@ -37,8 +37,6 @@ from aioinformer._runtime.delivery.streams import EventSource
 from aioinformer._runtime.reporting.error_hook import LogThrottle
 from aioinformer._runtime.reporting.error_texts import describe_error
 
-__all__ = ["RESET_FRAME", "SYNCED_FRAME", "Encode", "FrameEncoder", "metadata"]
-
 log = logging.getLogger("aioinformer.adapters.asgi")
 
 Encode: TypeAlias = Callable[[EventSource, KubeObject], bytes | str | None]

@@ -53,8 +53,6 @@ from aioinformer.adapters._totals import (
     Totals,
 )
 
-__all__ = ["SCOPE", "OpenTelemetryMetrics"]
-
 SCOPE = "aioinformer"
 """The name of the instrumentation scope, and the prefix of every instrument's name."""
 

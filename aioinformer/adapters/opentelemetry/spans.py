@@ -45,8 +45,6 @@ from aioinformer._core.listwatch.reflector_requests import Verb
 from aioinformer.adapters.opentelemetry.instruments import SCOPE
 from aioinformer.errors import ServerError
 
-__all__ = ["OpenTelemetryTracing", "trace_headers"]
-
 STATE_VERBS = frozenset({"list", "watchlist"})
 
 

@@ -1,5 +1,5 @@
 """Users of a server and their rights.
 
-request ──▶ access (token ──▶ user) ──▶ impersonation ──▶ rights (own rules, RBAC objects)
+request ──▶ access (token ──▶ user) ──▶ impersonated_user ──▶ rights (own rules, RBAC objects)
         ──▶ 403 or the handler
 """

@@ -35,10 +35,10 @@ from aioinformer.testing.cluster.collection_requests import (
     make_watch_query,
 )
 from aioinformer.testing.cluster.definitions import DefinitionController
-from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.garbage_collection import GarbageCollector
 from aioinformer.testing.cluster.pages import ListQuery
 from aioinformer.testing.cluster.registry import Preconditions, Registry
+from aioinformer.testing.cluster.server_features import Features
 from aioinformer.testing.cluster.storage import FIRST_VERSION, Snapshot, Storage
 from aioinformer.testing.cluster.watch_start import WatchQuery
 from aioinformer.testing.cluster.watches import Watch

@@ -13,9 +13,9 @@ from typing import TypedDict
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import NotFound
 from aioinformer.testing.cluster.definitions import DefinitionController
-from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.pages import ListQuery, encode_page, select_page
 from aioinformer.testing.cluster.registry import Preconditions, Registry
+from aioinformer.testing.cluster.server_features import Features
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
 from aioinformer.testing.cluster.watches import Watch, WatchView

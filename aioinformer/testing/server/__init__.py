@@ -1,5 +1,5 @@
 """A cluster behind HTTP on a loopback port, or in the place of a client.
 
-socket ──▶ server ──▶ handlers ──▶ queries, objects ──▶ Cluster
+socket ──▶ server ──▶ request_router ──▶ queries, objects ──▶ Cluster
 informer ──▶ source ──▶ queries, objects ──▶ Cluster (no sockets)
 """

@@ -27,8 +27,6 @@ from concurrent.futures import Executor
 from contextvars import Context
 from typing import Any, Literal, TypeAlias, TypeVar, TypeVarTuple, Unpack
 
-__all__ = ["Order", "SimulatedLoop", "Stuck", "run"]
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 

@@ -14,8 +14,6 @@ from typing import Literal, TypeAlias, get_args
 from aioinformer.testing.faults.faults import Fault
 from aioinformer.testing.server.source import ClusterSource
 
-__all__ = ["FAULT_KINDS", "FaultKind", "ScheduledFault", "draw_schedule"]
-
 FaultKind: TypeAlias = Literal[
     "refuse",
     "reset",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-__all__ = ["BUDGET", "shrink"]
-
 BUDGET = 400
 """Attempts. Most failures are reduced to a handful of items after a hundred."""
 

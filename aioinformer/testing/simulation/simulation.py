@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 
 from aioinformer._core.quantities import quantity
 from aioinformer.testing.cluster.cluster import Cluster
-from aioinformer.testing.cluster.features import Features
+from aioinformer.testing.cluster.server_features import Features
 from aioinformer.testing.faults.faults import Fault
 from aioinformer.testing.server.source import ClusterSource
 from aioinformer.testing.simulation.loop import Stuck, run
@@ -30,8 +30,6 @@ from aioinformer.testing.simulation.schedule import (
     draw_schedule,
 )
 from aioinformer.testing.simulation.shrink import shrink
-
-__all__ = ["Program", "Simulation", "SimulationFailed", "recorded_logs", "simulate"]
 
 TRACE_LINES = 30
 """Lines of the trace in a report: what happened last is what explains a failure."""

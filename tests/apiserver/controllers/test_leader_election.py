@@ -6,7 +6,6 @@ import asyncio
 import signal
 import time
 from asyncio.subprocess import Process
-from pathlib import Path
 
 import pytest
 
@@ -27,7 +26,6 @@ from tests.processes import send_signal
 
 pytestmark = pytest.mark.apiserver
 
-ROOT = Path(__file__).parents[3]
 SLACK = 1.0
 """Seconds for which a busy machine may be late."""
 

@@ -3,8 +3,8 @@
 Status, reason, message, details, and the object that comes of it, with the order of its keys. Of
 applies managedFields are compared as well, which the embedded server keeps from the first one on.
 What the real one answers is kept in ``recordings/writes.jsonl``, so that the embedded server is
-held to it where there is no real one (``tests/testing/test_answers_to_writes.py``); here is seen
-that it is still so.
+held to it where there is no real one (``tests/testing/server/test_server_write_fidelity.py``).
+These tests compare the recording with the real server.
 """
 
 from collections.abc import AsyncIterator

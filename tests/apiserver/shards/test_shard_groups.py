@@ -6,7 +6,6 @@ import asyncio
 import signal
 import time
 from asyncio.subprocess import Process
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,6 @@ from tests.processes import send_signal
 
 pytestmark = pytest.mark.apiserver
 
-ROOT = Path(__file__).parents[3]
 ALL = frozenset(range(64))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aioinformer._cli.demo.counters import EventSummary
 from aioinformer._cli.demo.dashboard import (
     ASCII,
@@ -66,15 +64,6 @@ def test_the_screen_shows_server_informer_cache_index_and_stream() -> None:
         "   11.25  ADDED    shop/web-1  Pending",
         "   10.25  ADDED    shop/web-2  Pending",
     ]
-
-
-@pytest.mark.parametrize("width", [1, 20, 40, 79, 139])
-@pytest.mark.parametrize("height", [0, 1, 5, 11, 12, 13, 23, 44])
-def test_the_screen_never_is_larger_than_the_terminal(width: int, height: int) -> None:
-    lines = screen(width, height)
-
-    assert len(lines) <= height
-    assert all(len(line) <= width for line in lines)
 
 
 def test_a_tall_terminal_is_filled() -> None:

@@ -77,18 +77,6 @@ def secured(*contexts: ssl.SSLContext) -> Authenticator:
 
 
 @in_virtual_time
-async def test_a_rejected_token_is_renewed_once_for_all_concurrent_requests() -> None:
-    source = Source()
-    access = source.access()
-    rejected = await access.current_credentials()
-
-    others = await asyncio.gather(*(access.refresh_after_401(rejected) for _ in range(10)))
-
-    assert others == [RequestCredentials("Bearer 2", None)] * 10
-    assert source.runs == 2
-
-
-@in_virtual_time
 async def test_a_token_that_another_request_has_renewed_ends_the_waits() -> None:
     """An exec plugin is not run to find out if it has other credentials."""
     source = Source()
@@ -177,17 +165,6 @@ async def test_credentials_that_take_too_long_are_a_timeout_each_time() -> None:
 
     assert await access.current_credentials() == RequestCredentials("Bearer 1", None)
     assert source.runs == 1  # the third request got what the first one had begun
-
-
-@in_virtual_time
-async def test_a_client_certificate_that_a_401_rejects_is_read_again() -> None:
-    """An expired client certificate is answered with 401."""
-    first, second = context(), context()
-    access = secured(first, second)
-
-    assert await access.refresh_after_401(await access.current_credentials()) == RequestCredentials(
-        "Bearer abc", second
-    )
 
 
 @in_virtual_time

@@ -42,16 +42,6 @@ async def test_a_token_is_used_for_a_minute(path: Path) -> None:
     assert await TokenFile(path, "here")() == TokenGrant("Bearer abc", valid_for=60)
 
 
-async def test_the_token_of_a_rewritten_file_is_used(path: Path) -> None:
-    source = TokenFile(path, "here")
-    put(path, "one")
-    await source()
-
-    put(path, "two")
-
-    assert (await source()).header == "Bearer two"
-
-
 async def test_an_unreadable_file_is_logged_once_and_the_last_token_stays_in_use(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

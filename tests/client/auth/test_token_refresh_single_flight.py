@@ -23,31 +23,6 @@ class Slow:
         return self.runs
 
 
-async def test_concurrent_callers_share_one_run() -> None:
-    slow = Slow()
-    flight = SingleFlight(slow.__call__, name="slow")
-
-    asking = [asyncio.create_task(flight()) for _ in range(3)]
-    await asyncio.sleep(0)
-    slow.let.set()
-
-    assert await asyncio.gather(*asking) == [1, 1, 1]
-    assert await flight() == 2
-
-
-async def test_a_run_survives_the_cancellation_of_the_caller_that_started_it() -> None:
-    slow = Slow()
-    flight = SingleFlight(slow.__call__, name="slow")
-    first = asyncio.create_task(flight())
-    await asyncio.sleep(0)
-
-    first.cancel()
-    await asyncio.gather(first, return_exceptions=True)
-    slow.let.set()
-
-    assert await flight() == 1
-
-
 async def test_a_failure_without_a_waiting_caller_is_not_logged_by_asyncio() -> None:
     async def fail() -> None:
         raise ValueError

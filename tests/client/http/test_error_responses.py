@@ -65,15 +65,6 @@ async def test_a_body_that_ends_is_not_waited_for() -> None:
     assert asyncio.get_running_loop().time() == start
 
 
-@in_virtual_time
-async def test_only_the_beginning_of_a_long_body_is_kept() -> None:
-    content = body()
-    content.feed_data(b"x" * (MAX_ERROR_BYTES + 1))
-    content.feed_eof()
-
-    assert await read_error_body(content) == (b"x" * MAX_ERROR_BYTES, False)
-
-
 def test_a_well_known_sentence_in_a_page_is_shown() -> None:
     page = b"<html>400 The plain HTTP request was sent to HTTPS port hunter2</html>"
 

@@ -238,7 +238,6 @@ def test_objects_of_a_namespace_share_one_string_for_it() -> None:
     ],
 )
 def test_an_envelope_is_exactly_one_object_with_a_name(raw: bytes) -> None:
-    """``list_wire`` lets it decide where an item ends."""
     with pytest.raises(msgspec.DecodeError):
         decode_envelope(raw)
 

@@ -342,7 +342,7 @@ class Histories(RuleBasedStateMachine):
         )
 
     def make(self, step: ReadStep) -> None:
-        """Make the requests of a step, as the shell does."""
+        """Make the requests of a step, as ``ShardReader`` does."""
         if step.gained is not None:
             self.gained, self.timer = step.gained, None
         if step.main is not None:

@@ -101,7 +101,7 @@ def test_another_process_repeats_the_history(hash_seed: str) -> None:
         simulate(writes_once, seeds=range(100))
     code = (
         "from aioinformer.testing.simulation import SimulationFailed, simulate\n"
-        "from tests.testing.simulation.test_runner import writes_once\n"
+        "from tests.testing.simulation.test_simulation import writes_once\n"
         f"try: simulate(writes_once, seeds=[{caught.value.seed}], keep={caught.value.keep})\n"
         "except SimulationFailed as failed: print(failed)"
     )
