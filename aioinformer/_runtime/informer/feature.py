@@ -22,7 +22,6 @@ from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.informer.reflectors import Reflectors, RunReflector
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue, EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
 if TYPE_CHECKING:  # for types alone
@@ -65,10 +64,8 @@ class InformerParts(Struct, frozen=True, eq=False):
     name: str
     source: ListerWatcher
     shape: Shape[Any]
-    managed_fields: bool
     queue: DeltaQueue
     cache: ObjectCache
-    reporter: InformerReporter
     builder: ReflectorBuilder
     observers: list[ChangeObserver]
     """Receive all changes of the cache. A feature appends its own."""
@@ -77,10 +74,6 @@ class InformerParts(Struct, frozen=True, eq=False):
     guards: Mapping[DepartureGuard, None]
     features: tuple[Feature, ...]
     """All features of the informer, in order of their attachment."""
-
-    def find(self, kind: type[F]) -> F | None:
-        """Return the feature of a class or runtime protocol; ``None`` if there is none."""
-        return find_feature(self.features, kind)
 
 
 class Feature:
@@ -112,7 +105,9 @@ class Feature:
         """Start the tasks of this feature. The informer begins to run."""
 
     async def close(self) -> None:
-        """End the work of this feature. The informer's tasks have ended."""
+        """End the work of this feature. The informer's tasks have ended, and later features have
+        closed.
+        """
 
     def summarize(self, health: Health) -> Health:
         """Return the informer's health with the state of this feature in it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -31,7 +31,6 @@ from aioinformer._runtime.informer.feature import (
     InformerParts,
     MakeReflectors,
     Selection,
-    find_feature,
 )
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import PipelineOptions
@@ -62,7 +61,6 @@ if TYPE_CHECKING:  # for types alone
 log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
-F = TypeVar("F")
 
 
 class InformerPipeline(Generic[T]):
@@ -130,14 +128,13 @@ class InformerPipeline(Generic[T]):
     ) -> ReflectorBuilder:
         return ReflectorBuilder(
             options=options,
-            fail_fast=options.fail_fast,
             reporter=self.reporter,
             deduplicate=self.indexer.deduplicate,
             converter=shape.converter(partial(_report_dropped, self._guards)),
             metadata_only=shape.metadata_only,
             managed_fields=managed_fields,
             profile=profile,
-            select=_selector(self.features),
+            select=_selector(self.name, self.features),
         )
 
     def _make_registry(
@@ -174,10 +171,8 @@ class InformerPipeline(Generic[T]):
                 name=self.name,
                 source=self._source,
                 shape=shape,
-                managed_fields=self.builder.managed_fields,
                 queue=self.queue,
                 cache=self.indexer,
-                reporter=self.reporter,
                 builder=self.builder,
                 observers=observers,
                 update_synced=self.pump.update_synced,
@@ -195,10 +190,6 @@ class InformerPipeline(Generic[T]):
             raise AssertionError("a feature that makes the cache makes the reflectors, too")
         reflector = self.builder.make(self._source, self.queue)
         return SingleReflector(self.name, reflector, self.queue, self.indexer, run)
-
-    def find(self, kind: type[F]) -> F | None:
-        """Return the feature of a class or runtime protocol; ``None`` if there is none."""
-        return find_feature(self.features, kind)
 
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object of the server out of the cache; empty if nothing
@@ -272,8 +263,9 @@ class InformerPipeline(Generic[T]):
                 raise
         finally:
             try:
-                for feature in self.features:
-                    await feature.close()
+                async with AsyncExitStack() as closing:  # which goes on if one of them raises
+                    for feature in self.features:
+                        closing.push_async_callback(feature.close)
             finally:
                 self._close()
         try:
@@ -336,7 +328,7 @@ def _make_cache(
     return Indexer(found, view=view)
 
 
-def _selector(features: Iterable[Feature]) -> Select:
+def _selector(name: str, features: Iterable[Feature]) -> Select:
     # Without the other features: one of them may keep the builder of reflectors, which keeps this.
     choosing = [each for each in features if type(each).select is not Feature.select]
 
@@ -344,7 +336,9 @@ def _selector(features: Iterable[Feature]) -> Select:
         found: ObjectFilter | None = None
         for feature in choosing:
             queue, chosen = feature.select(resource, queue)
-            found = chosen or found
+            if found is not None and chosen is not None:
+                raise UsageError(f"two features of the informer of {name} filter its objects")
+            found = found or chosen
         return queue, found
 
     return select
