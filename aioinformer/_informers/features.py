@@ -38,6 +38,4 @@ def check_features(options: PipelineOptions, own: object) -> None:
     """
     make_features(options, ())
     if not isinstance(own, tuple) or not all(map(callable, cast("tuple[object, ...]", own))):
-        raise TypeError(
-            f"features must be a tuple of functions that return a Feature, not {own!r}"
-        )
+        raise TypeError(f"features must be a tuple of functions that return a Feature, not {own!r}")

@@ -43,12 +43,6 @@ class GroupShards:
     def name(self) -> str:
         return self.assignment.name
 
-    def make_gate(self, stored: Callable[[ObjectKey], KubeObject | None]) -> ShardGate:
-        """Let a controller work on the shards; ``stored`` returns the cached object of a key."""
-        gate = ShardGate(self, stored)
-        self.add_user(gate)
-        return gate
-
     def add_user(self, user: ShardUser) -> None:
         """Let a controller work on the shards, and wait for it when a shard moves away."""
         self._users.append(user)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from aioinformer._runtime.informer.feature import Feature
+from aioinformer._runtime.informer.feature import Feature, find_feature
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reporting.health import Health
 from aioinformer.errors import NotSynced
@@ -69,7 +69,7 @@ async def _compare(
         for part in pipeline.reflectors.parts()
     ]
     result = Verification.merge([each for each in results if each is not None])
-    feature = pipeline.find(VerificationFeature)
+    feature = find_feature(pipeline.features, VerificationFeature)
     if feature is None:
         feature = VerificationFeature()
         pipeline.features.append(feature)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from typing_extensions import Unpack
 
 from aioinformer import BackoffPolicy, KubeObject, SharedInformer
-from aioinformer._informers.options import InformerKeywords
+from aioinformer._informers.options import InformerKeywords, InformerOptions
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.scripted_source import PODS
 
@@ -47,7 +47,7 @@ async def running_informer(informer: SharedInformer[T]) -> AsyncGenerator[Shared
 def pod_informer(cluster: Cluster, **options: Unpack[InformerKeywords]) -> SharedInformer:
     """Return an informer of a cluster's pods."""
     source = ClusterSource(cluster).lister_watcher(PODS)
-    return SharedInformer(source, **{"backoff": FAST_BACKOFF, **options})
+    return SharedInformer(source, options=InformerOptions(backoff=FAST_BACKOFF), **options)
 
 
 def cluster_with_pods(*names: str) -> Cluster:
