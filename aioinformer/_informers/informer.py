@@ -105,6 +105,7 @@ class SharedInformer(Generic[T]):
             ValueError: a number is out of range.
         """
         options = (options or InformerOptions()).merge(keywords)
+        shape = shape or Shape()
         self._namespaces = namespaces
         self.name = name or versioned_name(source.resource)
         self.resource = source.resource
@@ -113,7 +114,7 @@ class SharedInformer(Generic[T]):
         reporter = options.make_reporter(self.name, label=label, resource=str(self.resource))
         self._pipeline: InformerPipeline[T] = InformerPipeline(
             source,
-            shape or Shape(),
+            shape,
             reporter,
             options,
             namespace=namespace,
@@ -122,7 +123,7 @@ class SharedInformer(Generic[T]):
             profile=profile,
             features=(*filter(None, (namespaces,)), *make_features(options, options.features)),
         )
-        self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
+        self.keeps_bodies = shape.is_whole  # True: cached as the server sends objects
         self.report_blocking = options.report_blocking  # for controllers of this informer
         self._listeners, self.reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer

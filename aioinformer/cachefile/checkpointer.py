@@ -229,7 +229,6 @@ class Checkpointer(Feature):
             self._family = scope_identity(resource, chosen, self._transform)
         self._use = self._access.add_use(self._family)
         self._durable = DurableListeners(self._name, self._access, self._use)
-        parts.observers.append(self)
 
     def wrap_reflectors(self, make: MakeReflectors, parts: InformerParts) -> MakeReflectors:
         return lambda _: make(self._restore_and_run)

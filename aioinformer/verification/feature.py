@@ -24,7 +24,7 @@ class VerificationFeature(Feature):
         self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
 
-    def record(self, result: Verification) -> None:
+    def record_result(self, result: Verification) -> None:
         self._clock = asyncio.get_running_loop().time
         self._differences = len(result.differences) - result.repaired
         self._repaired += result.repaired
@@ -73,5 +73,5 @@ async def _compare(
     if feature is None:
         feature = VerificationFeature()
         pipeline.features.append(feature)
-    feature.record(result)
+    feature.record_result(result)
     return result

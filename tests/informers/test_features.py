@@ -31,7 +31,6 @@ class Recorded(Feature):
             raise LookupError(f"{method} of {self._name}")
 
     def attach(self, parts: InformerParts) -> None:
-        parts.observers.append(self)
         self._call("attach")
 
     def start(self, tasks: object) -> None:
@@ -50,8 +49,6 @@ class Recorded(Feature):
 
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         self._call("record_list")
-
-    async def prepare_removal(self, scope: str) -> None: ...
 
 
 def features(calls: list[str], **raises: str) -> tuple[Any, ...]:

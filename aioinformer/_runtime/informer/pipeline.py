@@ -34,7 +34,7 @@ from aioinformer._runtime.informer.feature import (
 )
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import PipelineOptions
-from aioinformer._runtime.informer.pump import ChangeObserver, Pump
+from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder, Select
 from aioinformer._runtime.informer.reflectors import (
     Reflectors,
@@ -83,25 +83,22 @@ class InformerPipeline(Generic[T]):
         self.name = reporter.informer
         self.reporter = reporter
         self.features = list(features)
-        self.keeps_bodies = shape.is_whole
-        """True if objects are cached as the server sent them."""
         self._source = source
         self._guards: dict[DepartureGuard, None] = {}
         self.indexer = _make_cache(self.features, indexers, shape)
         # Without known keys: while a list is being staged, the queue can't know which objects will
         # be cached. The indexer ignores deletions of objects that it doesn't hold.
         self.queue = DeltaQueue()
-        observers: list[ChangeObserver] = []
         self.pump = Pump(
             self.name,
             self.queue,
             self.indexer,
             namespace=namespace,
-            observers=observers,
+            observers=_overriding(self.features, "record", "record_list", "prepare_removal"),
             on_rejected=reporter.object_rejected,
         )
         self.builder = self._make_builder(options, shape, profile, managed_fields=managed_fields)
-        self.reflectors = self._attach_features(shape, observers)
+        self.reflectors = self._attach_features(shape)
         registrations: dict[Registration, None] = {}
         self.status = InformerStatus(
             reporter,
@@ -164,7 +161,7 @@ class InformerPipeline(Generic[T]):
             find_reflector=self.reflectors.find,
         )
 
-    def _attach_features(self, shape: Shape[T], observers: list[ChangeObserver]) -> Reflectors:
+    def _attach_features(self, shape: Shape[T]) -> Reflectors:
         make: MakeReflectors = self._make_single
         if self.features:
             parts = InformerParts(
@@ -174,7 +171,6 @@ class InformerPipeline(Generic[T]):
                 queue=self.queue,
                 cache=self.indexer,
                 builder=self.builder,
-                observers=observers,
                 update_synced=self.pump.update_synced,
                 guards=self._guards,
                 features=tuple(self.features),
@@ -328,9 +324,18 @@ def _make_cache(
     return Indexer(found, view=view)
 
 
+def _overriding(features: Iterable[Feature], *methods: str) -> list[Feature]:
+    """Return the features that override one of the methods."""
+    return [
+        each
+        for each in features
+        if any(getattr(type(each), name) is not getattr(Feature, name) for name in methods)
+    ]
+
+
 def _selector(name: str, features: Iterable[Feature]) -> Select:
     # Without the other features: one of them may keep the builder of reflectors, which keeps this.
-    choosing = [each for each in features if type(each).select is not Feature.select]
+    choosing = _overriding(features, "select")
 
     def select(resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ObjectFilter | None]:
         found: ObjectFilter | None = None
