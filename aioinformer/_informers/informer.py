@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from typing_extensions import TypeVar, Unpack
@@ -340,10 +340,6 @@ class SharedInformer(Generic[T]):
         for key in list(self._indexer.rejected):
             observer(key)
         return lambda: observers.pop(observer, None)
-
-    def hurried(self, namespace: str) -> AbstractContextManager[None]:
-        """Return a context in which an informer that polls lists the namespace every 5 s."""
-        return self.reader.hurried(namespace)
 
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object of the server out of the cache: a requirement of a

@@ -256,7 +256,7 @@ class Checkpointer(Feature):
         states = self._cache.scope_states()
         ages = [
             time.time() - record.written
-            for scope, record in tuple(self._scopes.items())  # in any thread
+            for scope, record in tuple(self._scopes.items())
             if scope in states and states[scope].restored
         ]
         return max(0.0, *ages) if ages else None

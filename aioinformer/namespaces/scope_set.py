@@ -42,8 +42,8 @@ _WORST_FIRST: tuple[InformerState, ...] = (
     "listing",
     "polling",
     "watching",
+    "stopped",  # while the informer ends
 )
-
 
 _NOT_STARTED = ReflectorStatus()
 
@@ -302,7 +302,8 @@ class ScopeSet:
             rewinds=sum(each.rewinds for each in scopes),
             strategy=_common_strategy(scopes),
         )
-        started = [each.reflector for each in self._readers.values() if each.reflector is not None]
+        readers = tuple(self._readers.values())
+        started = [each.reflector for each in readers if each.reflector is not None]
         cuts = [each.status.watches_cut_after for each in started]
         cut_after = min((each for each in cuts if each is not None), default=None)
         health = replace(with_excluded(health, started), watches_cut_after=cut_after)

@@ -97,7 +97,16 @@ class InformerPipeline(Generic[T]):
             observers=_overriding(self.features, "record", "record_list", "prepare_removal"),
             on_rejected=reporter.object_rejected,
         )
-        self.builder = self._make_builder(options, shape, profile, managed_fields=managed_fields)
+        self.builder = ReflectorBuilder(
+            options=options,
+            reporter=reporter,
+            deduplicate=self.indexer.deduplicate,
+            converter=shape.converter(partial(_report_dropped, self._guards)),
+            metadata_only=shape.metadata_only,
+            managed_fields=managed_fields,
+            profile=profile,
+            select=_selector(self.name, self.features),
+        )
         self.reflectors = self._attach_features(shape)
         registrations: dict[Registration, None] = {}
         self.status = InformerStatus(
@@ -114,25 +123,6 @@ class InformerPipeline(Generic[T]):
         self._task_group = StrictTaskGroup("informer", weak_call(self._record_fatal))
         self.listeners = self._make_registry(options, registrations)
         self.reader = self._make_reader(namespace)
-
-    def _make_builder(
-        self,
-        options: PipelineOptions,
-        shape: Shape[T],
-        profile: ServerProfile | None,
-        *,
-        managed_fields: bool,
-    ) -> ReflectorBuilder:
-        return ReflectorBuilder(
-            options=options,
-            reporter=self.reporter,
-            deduplicate=self.indexer.deduplicate,
-            converter=shape.converter(partial(_report_dropped, self._guards)),
-            metadata_only=shape.metadata_only,
-            managed_fields=managed_fields,
-            profile=profile,
-            select=_selector(self.name, self.features),
-        )
 
     def _make_registry(
         self, options: PipelineOptions, registrations: dict[Registration, None]

@@ -45,10 +45,6 @@ class PartitionedState:
         """The indexers by namespace. A change makes a new mapping, for readers in threads."""
         return self.objects.parts
 
-    @parts.setter
-    def parts(self, parts: Mapping[str, Indexer]) -> None:
-        self.objects.parts = parts
-
     @property
     def indexes(self) -> Mapping[str, _PartitionedIndex]:
         parts = [part.state for part in self.parts.values()]
@@ -232,7 +228,7 @@ class PartitionedIndexer:
         if part is None:
             part = Indexer(view=self.view)
             part.state = self._template.state.empty_copy()
-            self.state.parts = {**self.state.parts, namespace: part}
+            self.state.objects.parts = {**self.state.parts, namespace: part}
         return part
 
     def _finish_replacement(self, replaced: Replaced) -> None:
@@ -243,7 +239,7 @@ class PartitionedIndexer:
         elif replaced.reason == "scope_removed":
             self._removals -= Counter((namespace,))  # drops what becomes zero
             parts = {name: part for name, part in self.state.parts.items() if name != namespace}
-            self.state.parts = parts
+            self.state.objects.parts = parts
         elif not self._removals[namespace] and not replaced.restored:
             # Otherwise this is a state from before a removal that is queued still.
             self._waiting.discard(namespace)
