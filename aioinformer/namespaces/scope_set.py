@@ -16,12 +16,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Delta, Replaced, StateEntry
-from aioinformer._runtime.informer.reflectors import (
-    RunReflector,
-    ScopePart,
-    run_reflector,
-    with_excluded,
-)
+from aioinformer._runtime.informer.reflectors import RunReflector, ScopePart, with_excluded
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health, InformerState, ScopeHealth
@@ -115,7 +110,7 @@ class ScopeSet:
         *,
         make_reflector: Callable[[str, Scope, ScopeQueue], Reflector],
         update_synced: Callable[[], None],
-        run: RunReflector = run_reflector,
+        run: RunReflector,
     ) -> None:
         """Make the set with the namespaces that ``source`` begins with.
 
