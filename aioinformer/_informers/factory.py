@@ -33,8 +33,8 @@ from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
 if TYPE_CHECKING:  # for types alone
-    from aioinformer._runtime.informer.feature import Feature
     from aioinformer._runtime.writing.resource_writer import WriterSource
+    from aioinformer.namespaces.feature import NamespacesFeature
 
 log = logging.getLogger("aioinformer.factory")
 
@@ -295,7 +295,7 @@ class SharedInformerFactory:
         options = chosen_options(request)
         shard = self._options.merge(options).shard
         if shard is not None:
-            from aioinformer.sharding.shard_source import is_whole  # for its users alone
+            from aioinformer.sharding.feature import is_whole  # for its users alone
 
             if is_whole(shard):
                 shard = None
@@ -358,7 +358,9 @@ class SharedInformerFactory:
             namespaces=self._read_namespaces(key, followed),
         )
 
-    def _read_namespaces(self, key: InformerKey, followed: InformerEntry | None) -> Feature | None:
+    def _read_namespaces(
+        self, key: InformerKey, followed: InformerEntry | None
+    ) -> NamespacesFeature | None:
         if key.namespaces is None:
             return None
         from aioinformer.namespaces.feature import NamespacesFeature  # for its users alone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:  # for types alone
     from aioinformer._runtime.informer.feature import Feature
@@ -17,41 +17,25 @@ FEATURES: Mapping[str, str] = {
     "cache": "aioinformer.cachefile.feature",
 }
 """The module of each feature, by the option that attaches it. The module is loaded by the first use
-of the option. A feature wraps the reflectors of those before it."""
-
-
-class FeatureModule(Protocol):
-    """The module that attaches a feature by the value of its option."""
-
-    def check_option(self, value: Any) -> None:
-        """Raise ``TypeError`` or ``ValueError`` for a value that the feature can't have."""
-
-    def make_feature(self, value: Any) -> Feature | None:
-        """Return a new feature; ``None`` if the value asks for nothing."""
-
-
-def _modules(options: PipelineOptions) -> list[tuple[FeatureModule, object]]:
-    given = [(module, getattr(options, option)) for option, module in FEATURES.items()]
-    return [
-        (cast("FeatureModule", import_module(module)), value)
-        for module, value in given
-        if value is not None
-    ]
-
-
-def check_features(options: PipelineOptions, own: tuple[MakeFeature, ...]) -> None:
-    """Raise ``TypeError`` or ``ValueError`` for an option that its feature can't have.
-
-    ``own`` are the features of the program.
-    """
-    for module, value in _modules(options):
-        module.check_option(value)
-    for make in own:
-        if not callable(make):
-            raise TypeError(f"features must be functions that return a Feature, not {make!r}")
+of the option. Its function ``make_feature`` returns a new feature for a value of the option, or
+``None`` if the value asks for nothing, and raises ``TypeError`` for a value that can't be one. A
+feature wraps the reflectors of those before it."""
 
 
 def make_features(options: PipelineOptions, own: tuple[MakeFeature, ...]) -> tuple[Feature, ...]:
     """Return the features of a new informer with these options, and those of the program."""
-    found = [module.make_feature(value) for module, value in _modules(options)]
-    return (*(each for each in found if each is not None), *(make() for make in own))
+    given = ((module, getattr(options, option)) for option, module in FEATURES.items())
+    found: list[Feature | None] = [
+        import_module(module).make_feature(value) for module, value in given if value is not None
+    ]
+    return (*filter(None, found), *(make() for make in own))
+
+
+def check_features(options: PipelineOptions, own: object) -> None:
+    """Raise ``TypeError`` for an option that its feature can't have.
+
+    ``own`` are the features of the program.
+    """
+    make_features(options, ())
+    if not isinstance(own, tuple) or not all(map(callable, cast("tuple[object, ...]", own))):
+        raise TypeError(f"features must be a tuple of functions that return a Feature, not {own!r}")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from typing_extensions import TypeVar, Unpack
@@ -29,7 +29,7 @@ from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnU
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.cache_reader import ObjectTest, start_scan
-from aioinformer._runtime.informer.feature import DepartureGuard, Selection
+from aioinformer._runtime.informer.feature import DepartureGuard, Selection, find_feature
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import UsageError
@@ -42,7 +42,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.selectors.predicates import ObjectPredicate
     from aioinformer._runtime.delivery.listener import ListenerPosition
     from aioinformer._runtime.delivery.streams import EventStream
-    from aioinformer._runtime.informer.feature import Feature
     from aioinformer._runtime.reporting.health import Health
     from aioinformer._runtime.writing.resource_writer import WriterSource
     from aioinformer.cachefile.durable_position import DurableSince
@@ -82,7 +81,7 @@ class SharedInformer(Generic[T]):
         label: str = "",
         client: WriterSource | None = None,
         options: InformerOptions | None = None,
-        namespaces: Feature | None = None,
+        namespaces: NamespacesFeature | None = None,
         **keywords: Unpack[InformerKeywords],
     ) -> None:
         """Make an informer. A factory makes and runs informers; alone, await ``run``.
@@ -106,6 +105,8 @@ class SharedInformer(Generic[T]):
             ValueError: a number is out of range.
         """
         options = (options or InformerOptions()).merge(keywords)
+        shape = shape or Shape()
+        self._namespaces = namespaces
         self.name = name or versioned_name(source.resource)
         self.resource = source.resource
         self.client = client
@@ -113,7 +114,7 @@ class SharedInformer(Generic[T]):
         reporter = options.make_reporter(self.name, label=label, resource=str(self.resource))
         self._pipeline: InformerPipeline[T] = InformerPipeline(
             source,
-            shape or Shape(),
+            shape,
             reporter,
             options,
             namespace=namespace,
@@ -122,7 +123,7 @@ class SharedInformer(Generic[T]):
             profile=profile,
             features=(*filter(None, (namespaces,)), *make_features(options, options.features)),
         )
-        self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
+        self.keeps_bodies = shape.is_whole  # True: cached as the server sends objects
         self.report_blocking = options.report_blocking  # for controllers of this informer
         self._listeners, self.reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
@@ -244,18 +245,18 @@ class SharedInformer(Generic[T]):
     def _position(self, durable: str | None, since: DurableSince) -> ListenerPosition | None:
         if durable is None and since == "everything":
             return None
-        from aioinformer.cachefile.durable_position import check_durable
-        from aioinformer.cachefile.feature import CacheFileFeature
+        from aioinformer.cachefile.checkpointer import Checkpointer
+        from aioinformer.cachefile.durable_position import DurablePosition, check_durable
 
         check_durable(durable, since)
         if durable is None:
             return None
-        if (feature := self._pipeline.find(CacheFileFeature)) is None:
+        if (feature := find_feature(self._pipeline.features, Checkpointer)) is None:
             raise UsageError(
                 f"durable={durable!r} needs a cache file: make the factory with "
                 'cache=CacheFile("pods.db")'
             )
-        return feature.position(durable, since)
+        return DurablePosition(durable, since, feature.add_durable)
 
     @asynccontextmanager
     async def snapshot_and_events(
@@ -318,7 +319,7 @@ class SharedInformer(Generic[T]):
 
     def find_feature(self, kind: type[F]) -> F | None:
         """Return the feature of a class or runtime protocol; ``None`` if there is none."""
-        return self._pipeline.find(kind)
+        return find_feature(self._pipeline.features, kind)
 
     def make_event_view(self) -> EventView[T] | None:
         """Return what shows one listener's events as programs see them; ``None`` if as stored."""
@@ -339,10 +340,6 @@ class SharedInformer(Generic[T]):
         for key in list(self._indexer.rejected):
             observer(key)
         return lambda: observers.pop(observer, None)
-
-    def hurried(self, namespace: str) -> AbstractContextManager[None]:
-        """Return a context in which an informer that polls lists the namespace every 5 s."""
-        return self.reader.hurried(namespace)
 
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object of the server out of the cache: a requirement of a
@@ -494,25 +491,16 @@ class SharedInformer(Generic[T]):
     @property
     def namespaces(self) -> tuple[str, ...] | None:
         """The namespaces that an informer with ``namespaces=`` reads; ``None`` for any other."""
-        feature = self._find_namespaces()
-        return None if feature is None else feature.scopes.namespaces
-
-    def _find_namespaces(self) -> NamespacesFeature | None:
-        if not self._pipeline.features:
-            return None
-        from aioinformer.namespaces.feature import NamespacesFeature
-
-        return self._pipeline.find(NamespacesFeature)
+        return None if self._namespaces is None else self._namespaces.scopes.namespaces
 
     def _changeable_namespaces(self) -> NamespacesFeature:
         self._pipeline.check_running()
-        feature = self._find_namespaces()
-        if feature is None:
+        if self._namespaces is None:
             raise UsageError(
                 f"the informer of {self.name} was made without namespaces=, and can't change what "
                 "it reads; request one with namespaces=[...]"
             )
-        return feature
+        return self._namespaces
 
     def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
         """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.

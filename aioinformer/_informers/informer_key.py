@@ -65,16 +65,14 @@ class InformerKey(Struct, frozen=True):
                 f"namespace must be one namespace's name, or empty for all, not {namespace!r}; "
                 "for several namespaces pass namespaces=[...]"
             )
-        resolved = resolve_built_in(resource)
+        resolved, selection = resolve_built_in(resource), None
         if namespaces is not None:
             if not resolved.namespaced:
                 raise UsageError(f"{resolved} are in no namespace: namespaces= can't select them")
             from aioinformer.namespaces.state.scopes import NamespaceSelection  # rarely needed
 
             selection = NamespaceSelection.parse(namespaces, labels=labels, fields=fields)
-            return cls(
-                resolved, None, "", "", managed_fields, shape or DEFAULT_SHAPE, selection, shard
-            )
+            namespace, labels, fields = None, "", ""
         return cls(
             resolved,
             (namespace or None) if resolved.namespaced else None,
@@ -82,7 +80,8 @@ class InformerKey(Struct, frozen=True):
             _field_text(fields),
             managed_fields,
             shape or DEFAULT_SHAPE,
-            shard=shard,
+            selection,
+            shard,
         )
 
     @property

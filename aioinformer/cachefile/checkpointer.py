@@ -9,10 +9,11 @@ until every durable listener has passed it. Meanwhile later changes are recorded
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,14 +28,22 @@ from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject
 from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.informer.feature import (
+    Feature,
+    InformerParts,
+    MakeReflectors,
+    find_feature,
+)
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, NamesOrigin
 from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
+from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.cachefile.cache_file import CacheFile
 from aioinformer.cachefile.durable_listeners import DurableListeners
 from aioinformer.cachefile.durable_position import DurablePosition
-from aioinformer.cachefile.file_access import StoredParts, log
+from aioinformer.cachefile.file_access import FileUse, StoredParts, log
 from aioinformer.cachefile.state.change_record import ChangeRecord, Changes
 from aioinformer.cachefile.state.identity import scope_identity
 from aioinformer.cachefile.stored_scope import ScopeWrite, StoredScope
@@ -62,6 +71,26 @@ class StateParts(Protocol):
         """Return the parts that the file promises, as text, and the objects that it is to remove
         unless they are among the changes; ``written`` is what this run has written last.
         """
+        ...
+
+
+@runtime_checkable
+class ReadsScopes(Protocol):
+    """A feature that reads several scopes, which come and go."""
+
+    @property
+    def scope_selectors(self) -> str:
+        """The selectors of a scope that has none of its own, as text."""
+        ...
+
+
+@runtime_checkable
+class ReadsParts(Protocol):
+    """A feature that reads parts of each scope, which come and go."""
+
+    @property
+    def durable_refusal(self) -> str:
+        """The reason why no listener can be durable."""
         ...
 
 
@@ -139,37 +168,26 @@ async def finish_record(record: ChangeRecord) -> None:
         await pace.maybe_yield()
 
 
-class Checkpointer:
-    def __init__(
-        self,
-        name: str,
-        file: CacheFile,
-        cache: ObjectCache,
-        *,
-        selection: Mapping[str, str],
-        transform: Transform | None,
-        refusal: str,
-        durable_refusal: str = "",
-        family: str = "",
-    ) -> None:
-        """Make the checkpointer of an informer that has not started.
+class Checkpointer(Feature):
+    _name: str
+    _cache: ObjectCache
+    _selection: dict[str, str]
+    """What selects the objects or changes their stored form, besides the source and the transform.
+    """
+    _transform: Transform | None
+    _refusal: str
+    """The reason why the file can't be used; or empty."""
+    _durable_refusal: str
+    """The reason why no listener can be durable; or empty."""
+    _family: str
+    """The identity of an informer of several namespaces, without the namespaces; or empty."""
+    _use: FileUse
+    _durable: DurableListeners
 
-        ``selection`` is what selects the objects or changes their stored form, besides the source
-        and ``transform``; ``refusal`` is the reason why the file can't be used, and
-        ``durable_refusal`` why no listener can be durable; ``family`` is the identity of an
-        informer of several namespaces, without the namespaces.
-        """
-        self._name = name
+    def __init__(self, file: CacheFile) -> None:
+        """Make the checkpointer of an informer to which it is not attached yet."""
         self._file = file
         self._access = file.access()
-        self._cache = cache
-        self._selection = selection
-        self._transform = transform
-        self._refusal = refusal
-        self._durable_refusal = durable_refusal
-        self._family = family
-        self._use = self._access.add_use(family)
-        self._durable = DurableListeners(name, self._access, self._use)
         self._record = ChangeRecord()
         self._records: dict[str, ScopeRecord] = {}
         """The states that this informer keeps in the file, by identity."""
@@ -188,10 +206,43 @@ class Checkpointer:
         self._opening = asyncio.Lock()
         self._started = self._opened = self._frozen = self._refusal_logged = False
 
+    # -- the informer --------------------------------------------------------------------------
+
+    def attach(self, parts: InformerParts) -> None:
+        self._name, self._cache = parts.name, parts.cache
+        resource, self._transform = parts.source.resource, parts.shape.transform
+        self._selection = {
+            "managed fields": str(parts.builder.managed_fields),
+            "shape": str(parts.shape),
+            "shard": "None",
+            "scopes": "one",
+            "version": self._file.version,
+        }
+        for feature in parts.features:
+            self._selection.update(feature.identity)
+        self._refusal = self._file.refusal(resource, parts.shape)
+        divided = find_feature(parts.features, ReadsParts)
+        self._durable_refusal = "" if divided is None else divided.durable_refusal
+        self._family = ""
+        if (several := find_feature(parts.features, ReadsScopes)) is not None:
+            chosen = {**self._selection, "selectors": several.scope_selectors}
+            self._family = scope_identity(resource, chosen, self._transform)
+        self._use = self._access.add_use(self._family)
+        self._durable = DurableListeners(self._name, self._access, self._use)
+
+    def wrap_reflectors(self, make: MakeReflectors, parts: InformerParts) -> MakeReflectors:
+        return lambda _: make(self._restore_and_run)
+
+    def start(self, tasks: StrictTaskGroup) -> None:
+        tasks.start(self._run(), name=f"cache file of {self._name}")
+
     # -- health --------------------------------------------------------------------------------
 
+    def summarize(self, health: Health) -> Health:
+        return dataclasses.replace(health, restored=self._restored, cache_problem=self._problem)
+
     @property
-    def problem(self) -> str:
+    def _problem(self) -> str:
         """The reason why the file isn't used, or doesn't advance; empty if there is none."""
         if self._refusal or self._access.problem:
             return self._refusal or self._access.problem
@@ -200,12 +251,12 @@ class Checkpointer:
         return ""
 
     @property
-    def restored(self) -> float | None:
+    def _restored(self) -> float | None:
         """The age in seconds of the oldest state that was restored and not confirmed yet."""
         states = self._cache.scope_states()
         ages = [
             time.time() - record.written
-            for scope, record in self._scopes.items()
+            for scope, record in tuple(self._scopes.items())
             if scope in states and states[scope].restored
         ]
         return max(0.0, *ages) if ages else None
@@ -232,7 +283,7 @@ class Checkpointer:
 
     # -- restoring -----------------------------------------------------------------------------
 
-    async def restore_and_run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
+    async def _restore_and_run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
         """Run a reflector, and continue the stored state of its scope if there is one."""
         self._started = True
         await reflector.run(await self._restore(reflector.source, queue, scope))
@@ -460,7 +511,7 @@ class Checkpointer:
 
     # -- writing -------------------------------------------------------------------------------
 
-    async def run(self) -> None:
+    async def _run(self) -> None:
         """Write the states, every ``interval`` seconds, until cancelled."""
         if self._refusal:
             self._log_refusal()
@@ -540,4 +591,4 @@ class Checkpointer:
             await self._access.close(self._use)
 
     def __repr__(self) -> str:
-        return f"<Checkpointer of {self._name} {self._record!r} {self.problem or self._access!r}>"
+        return f"<Checkpointer of {self._name} {self._record!r} {self._problem or self._access!r}>"

@@ -8,7 +8,7 @@ durable listener has asked for the event behind its mark.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer.errors import UsageError
@@ -17,30 +17,24 @@ DurableSince: TypeAlias = Literal["everything", "now"]
 """The events that a new durable name begins with: all cached objects, or later changes only."""
 
 
-class DurableKeeper(Protocol):
-    """Keeps the positions of the durable listeners of one informer."""
-
-    def add_durable(self, listener: Listener, position: DurablePosition) -> None: ...
-
-
 class DurablePosition:
     """The position of one durable listener."""
 
-    def __init__(self, name: str, since: DurableSince, keeper: DurableKeeper | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        since: DurableSince,
+        keep: Callable[[Listener, DurablePosition], None] | None = None,
+    ) -> None:
         """Make the position of a listener that has not received anything.
 
         Args:
             name: the name under which the file knows the listener.
             since: the first events for a name that the file doesn't know.
-            keeper: writes the position to the file; ``None`` for a position that is not kept.
-
-        Raises:
-            TypeError: ``name`` is no name.
-            ValueError: ``since`` is none of the values.
+            keep: lets the file keep the position; ``None`` for a position that is not kept.
         """
-        check_durable(name, since)
         self.name = name
-        self._keeper = keeper
+        self._keep = keep
         self.known_scopes: set[str] = set()
         """The scopes whose stored state this listener has handled in an earlier run."""
         self.handled = False
@@ -62,11 +56,11 @@ class DurablePosition:
 
     def join(self, listener: Listener) -> None:
         """Give the listener this position; raise ``UsageError`` if the file can't keep it."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is None:
+        keep, self._keep = self._keep, None
+        if keep is None:
             listener.position = self
         else:
-            keeper.add_durable(listener, self)
+            keep(listener, self)
 
     def skips_first_state(self, scope: str, *, restored: bool) -> bool:
         """Return True if the first state of a scope is not delivered.

@@ -72,7 +72,7 @@ class _OwnWrite:
         """
         if self.ends_object:
             shown = Condition(self._has_ended, f"end of {self.uid}", reads_content=False)
-            with self.informer.hurried(self.key.namespace):
+            with self.informer.reader.hurried(self.key.namespace):
                 await self.informer.reader.wait_until(self.key, shown)
             return
         metadata = {

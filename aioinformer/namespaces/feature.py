@@ -30,18 +30,14 @@ from aioinformer.namespaces.state.scopes import Scope, check_namespace, check_sc
 
 
 class NamespacesFeature(Feature):
+    scopes: ScopeSet
+    """The namespaces that the informer reads. Made with the reflectors."""
+    _cache: PartitionedIndexer
+    _reporter: InformerReporter
+    _guards: Mapping[DepartureGuard, None]
+
     def __init__(self, source: ScopedSource) -> None:
         self._source = source
-        self._cache: PartitionedIndexer | None = None
-        self._scopes: ScopeSet | None = None
-        self._reporter: InformerReporter | None = None
-        self._guards: Mapping[DepartureGuard, None] = {}
-
-    @property
-    def scopes(self) -> ScopeSet:
-        if self._scopes is None:
-            raise AssertionError("a feature is attached before it is used")
-        return self._scopes
 
     def make_cache(
         self, indexers: Indexers[Any], view: ObjectView[Any] | None
@@ -50,15 +46,13 @@ class NamespacesFeature(Feature):
         return self._cache
 
     def attach(self, parts: InformerParts) -> None:
-        self._reporter, self._guards = parts.reporter, parts.guards
+        self._reporter, self._guards = parts.builder.reporter, parts.guards
 
     def wrap_reflectors(self, make: MakeReflectors, parts: InformerParts) -> MakeReflectors:
         return partial(self._make_scopes, parts)
 
     def _make_scopes(self, parts: InformerParts, run: RunReflector) -> ScopeSet:
-        if self._cache is None:
-            raise AssertionError("the cache of several namespaces is made first")
-        self._scopes = ScopeSet(
+        self.scopes = ScopeSet(
             parts.name,
             self._source,
             parts.queue,
@@ -67,15 +61,15 @@ class NamespacesFeature(Feature):
             update_synced=parts.update_synced,
             run=run,
         )
-        return self._scopes
+        return self.scopes
 
     def start(self, tasks: StrictTaskGroup) -> None:
-        if self._reporter is not None:  # the reflectors have statuses of their own
-            self._reporter.start(asyncio.get_running_loop().time)
+        # The reflectors have reporters of their own.
+        self._reporter.start(asyncio.get_running_loop().time)
 
     def exclusion(self, obj: KubeObject) -> str:
         key = obj.key
-        lacks = self._cache is not None and self._cache.state.part_of(key) is None
+        lacks = self._cache.state.part_of(key) is None
         return f"namespace {key.namespace}" if lacks else ""
 
     def narrow(self, selection: Selection) -> Selection:

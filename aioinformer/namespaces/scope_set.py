@@ -16,12 +16,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Delta, Replaced, StateEntry
-from aioinformer._runtime.informer.reflectors import (
-    RunReflector,
-    ScopePart,
-    run_reflector,
-    with_excluded,
-)
+from aioinformer._runtime.informer.reflectors import RunReflector, ScopePart, with_excluded
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health, InformerState, ScopeHealth
@@ -42,8 +37,8 @@ _WORST_FIRST: tuple[InformerState, ...] = (
     "listing",
     "polling",
     "watching",
+    "stopped",  # while the informer ends
 )
-
 
 _NOT_STARTED = ReflectorStatus()
 
@@ -115,7 +110,7 @@ class ScopeSet:
         *,
         make_reflector: Callable[[str, Scope, ScopeQueue], Reflector],
         update_synced: Callable[[], None],
-        run: RunReflector = run_reflector,
+        run: RunReflector,
     ) -> None:
         """Make the set with the namespaces that ``source`` begins with.
 
@@ -302,7 +297,8 @@ class ScopeSet:
             rewinds=sum(each.rewinds for each in scopes),
             strategy=_common_strategy(scopes),
         )
-        started = [each.reflector for each in self._readers.values() if each.reflector is not None]
+        readers = tuple(self._readers.values())
+        started = [each.reflector for each in readers if each.reflector is not None]
         cuts = [each.status.watches_cut_after for each in started]
         cut_after = min((each for each in cuts if each is not None), default=None)
         health = replace(with_excluded(health, started), watches_cut_after=cut_after)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import cast
 
+from msgspec import structs
+
+from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, StateEntry
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.informer.feature import (
@@ -13,28 +16,18 @@ from aioinformer._runtime.informer.feature import (
     InformerParts,
     MakeReflectors,
     Selection,
+    find_feature,
 )
 from aioinformer._runtime.informer.reflectors import RunReflector
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer.errors import UsageError
 from aioinformer.sharding.group_reflectors import GroupReflectors
 from aioinformer.sharding.group_shards import GroupShards, ShardGate
-from aioinformer.sharding.shard_source import DURABLE_REFUSAL, is_whole, read_shard
 from aioinformer.sharding.state.assignment import ShardAssignment
+from aioinformer.sharding.state.ranges import HashRanges
 from aioinformer.sharding.state.shard import Shard
 from aioinformer.sharding.state.shard_filter import ShardFilter
-from aioinformer.sharding.stored_shards import StoredShards, StoredState
-
-
-@runtime_checkable
-class KeepsShards(Protocol):
-    """A feature that keeps the state of shards from one run to the next."""
-
-    async def open_parts(
-        self, source: ListerWatcher, scope: str, parts: StoredShards
-    ) -> StoredState | None:
-        """See ``OpenShards``."""
-        ...
+from aioinformer.sharding.stored_shards import KeepsShards
 
 
 class ShardFeature(Feature):
@@ -62,11 +55,17 @@ class ShardFeature(Feature):
 class GroupFeature(Feature):
     """The shards that a group has assigned to this member."""
 
-    durable_refusal = DURABLE_REFUSAL
+    durable_refusal = (
+        "the replica that holds a shard handles the shard's events, and the files of the other "
+        "replicas don't have them; give each replica a fixed shard=Shard(index, count), or use a "
+        "Controller"
+    )
+
+    shards: GroupShards
+    """The shards that the informer reads, and the controllers that work on them."""
 
     def __init__(self, assignment: ShardAssignment) -> None:
         self.assignment = assignment
-        self._shards: GroupShards | None = None
 
     @property
     def name(self) -> str:
@@ -74,14 +73,9 @@ class GroupFeature(Feature):
 
     def make_gate(self, stored: Callable[[ObjectKey], KubeObject | None]) -> ShardGate:
         """Return the gate of a controller; ``stored`` returns the cached object of a key."""
-        return self.shards.make_gate(stored)
-
-    @property
-    def shards(self) -> GroupShards:
-        """The shards that the informer reads, and the controllers that work on them."""
-        if self._shards is None:
-            raise AssertionError("a feature is attached before it is used")
-        return self._shards
+        gate = ShardGate(self.shards, stored)
+        self.shards.add_user(gate)
+        return gate
 
     def select(self, resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ShardFilter]:
         return read_shard(self.assignment, resource, queue)
@@ -92,11 +86,9 @@ class GroupFeature(Feature):
     def _make_reflectors(
         self, make: MakeReflectors, parts: InformerParts, run: RunReflector
     ) -> GroupReflectors:
-        keeper = parts.find(KeepsShards)
-        reflectors = GroupReflectors(
-            parts.name, self.assignment, make, None if keeper is None else keeper.open_parts
-        )
-        self._shards = reflectors.shards
+        keeper = find_feature(parts.features, KeepsShards)
+        reflectors = GroupReflectors(parts.name, self.assignment, make, keeper)
+        self.shards = reflectors.shards
         return reflectors
 
     def exclusion(self, obj: KubeObject) -> str:
@@ -112,14 +104,57 @@ class GroupFeature(Feature):
         return {"shard": f"group {group.name}: {group.count} shards by {group.by}"}
 
 
-def check_option(value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is a shard or a group."""
-    if isinstance(value, type) or not isinstance(value, Shard | ShardAssignment):
-        raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {value!r}")
+class GroupQueue:
+    """The queue of a reflector of shards that come and go."""
+
+    def __init__(self, queue: EntryQueue, shards: ShardFilter) -> None:
+        self._queue = queue
+        self._shards = shards
+
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        return self._queue.feed(self._shards.drop_repeated(entries))
+
+    def put(self, entry: StateEntry) -> None:
+        if isinstance(entry, Replaced) and entry.reason == "vanished":
+            entry = structs.replace(entry, initial=self._shards.complete_state())
+        self._queue.put(entry)
+
+    async def room(self) -> None:
+        await self._queue.room()
+
+
+def is_whole(shard: Shard | ShardAssignment) -> bool:
+    """Return True if ``shard`` is the only one of its resource: ``Shard(0, 1)``."""
+    return shard == Shard(0, 1)
+
+
+def read_shard(
+    shard: Shard | ShardAssignment, resource: Resource, queue: EntryQueue
+) -> tuple[EntryQueue, ShardFilter]:
+    """Return the queue and the filter of a reflector that reads a shard of ``resource``.
+
+    ``queue`` is the informer's. The filter of a group has no shards yet.
+
+    Raises:
+        UsageError: the shards are by namespace, and the objects are in none.
+    """
+    if shard.by == "namespace" and not resource.namespaced:
+        example = f"Shard({shard.index}, {shard.count})" if isinstance(shard, Shard) else "a group"
+        raise UsageError(
+            f"{resource} are in no namespace, so that all of them would be in one shard; pass "
+            f"{example} that splits by uid"
+        )
+    if isinstance(shard, Shard):
+        return queue, ShardFilter(shard.ranges)
+    chosen = ShardFilter(HashRanges.of((), shard.count, shard.by))
+    return GroupQueue(queue, chosen), chosen
 
 
 def make_feature(shard: Shard | ShardAssignment) -> Feature | None:
     """Return the feature of a new informer; ``None`` for a shard that is all objects."""
+    # A program without a type checker may pass anything.
+    if isinstance(shard, type) or not isinstance(cast("object", shard), Shard | ShardAssignment):
+        raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {shard!r}")
     if is_whole(shard):
         return None
     return ShardFeature(shard) if isinstance(shard, Shard) else GroupFeature(shard)

@@ -21,7 +21,7 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.shard_reader import ShardReader
 from aioinformer.sharding.state.assignment import ShardAssignment
-from aioinformer.sharding.stored_shards import OpenShards
+from aioinformer.sharding.stored_shards import KeepsShards
 
 log = logging.getLogger("aioinformer.scopes")
 
@@ -32,14 +32,14 @@ class GroupReflectors:
         name: str,
         assignment: ShardAssignment,
         make_scopes: Callable[[RunReflector], Reflectors],
-        open_shards: OpenShards | None = None,
+        keeper: KeepsShards | None = None,
     ) -> None:
         """Read nothing yet. ``make_scopes`` makes the reflectors that its argument runs."""
         self._name = name
         self.shards = GroupShards(assignment)
         self._readers: list[ShardReader] = []
         self._group: StrictTaskGroup | None = None
-        self._open_shards = open_shards
+        self._keeper = keeper
         # By a weak reference: the scopes keep the function, and this object keeps the scopes.
         weak = WeakMethod(self._run)
 
@@ -65,9 +65,7 @@ class GroupReflectors:
             raise AssertionError("a scope starts with the informer")
         name = f"{self._name} in {scope}" if scope else self._name
         reader = ShardReader(
-            *(name, reflector, queue, self.shards, self._group),
-            scope=scope,
-            open_shards=self._open_shards,
+            *(name, reflector, queue, self.shards, self._group), scope=scope, keeper=self._keeper
         )
         self._readers.append(reader)
         try:

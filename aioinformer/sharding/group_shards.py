@@ -39,16 +39,6 @@ class GroupShards:
         """True once the first assignment was taken, which may be of no shard."""
         self._users: list[ShardUser] = []
 
-    @property
-    def name(self) -> str:
-        return self.assignment.name
-
-    def make_gate(self, stored: Callable[[ObjectKey], KubeObject | None]) -> ShardGate:
-        """Let a controller work on the shards; ``stored`` returns the cached object of a key."""
-        gate = ShardGate(self, stored)
-        self.add_user(gate)
-        return gate
-
     def add_user(self, user: ShardUser) -> None:
         """Let a controller work on the shards, and wait for it when a shard moves away."""
         self._users.append(user)
@@ -83,12 +73,8 @@ class GroupShards:
     def shard_of_object(self, obj: KubeObject) -> int:
         return self.shard_of(obj.uid, obj.key)
 
-    def check(self, shard: int) -> None:
-        """Raise ``ShardLost`` unless this member may act on a shard at this moment."""
-        self.assignment.check(shard)
-
     def __repr__(self) -> str:
-        return f"<GroupShards of {self.name}: {len(self.held)} held>"
+        return f"<GroupShards of {self.assignment.name}: {len(self.held)} held>"
 
 
 class ShardGate:
@@ -180,10 +166,10 @@ class ShardGate:
         if shard is None:
             raise ShardLost(
                 f"the reconcile of {key} has ended, and this member may have given its shard of "
-                f"{self._shards.name} away: nothing was written",
+                f"{self._shards.assignment.name} away: nothing was written",
                 shard=-1,
             )
-        self._shards.check(shard)
+        self._shards.assignment.check(shard)
 
     def __repr__(self) -> str:
         return f"<ShardGate admitted={len(self._admitted)} running={len(self._running)}>"

@@ -43,7 +43,7 @@ from aioinformer.sharding.state.shard_reads import (
     StateAge,
     StateUse,
 )
-from aioinformer.sharding.stored_shards import OpenShards, StoredShards, StoredState
+from aioinformer.sharding.stored_shards import KeepsShards, StoredShards, StoredState
 
 log = logging.getLogger("aioinformer.scopes")
 
@@ -58,7 +58,7 @@ class ShardReader:
         group: StrictTaskGroup,
         *,
         scope: str = "",
-        open_shards: OpenShards | None = None,
+        keeper: KeepsShards | None = None,
     ) -> None:
         """Read nothing yet. ``reflector`` reads the shards into ``queue`` and has a filter;
         ``group`` runs the requests.
@@ -72,7 +72,7 @@ class ShardReader:
         self._shards = shards
         self._group = group
         self._scope = scope
-        self._open_shards = open_shards
+        self._keeper = keeper
         self._stored = StoredShards(shards)
         self._reads = ShardReads()
         self._main: asyncio.Task[None] | None = None
@@ -85,9 +85,9 @@ class ShardReader:
     async def run(self) -> None:
         self._reflector.reporter.start(asyncio.get_running_loop().time)
         try:
-            if self._open_shards is not None:
+            if self._keeper is not None:
                 source = self._reflector.unfiltered_source
-                await self._stored.open(self._open_shards, source, self._scope)
+                await self._stored.open(self._keeper, source, self._scope)
             shards = self._shards
             self._make(self._observe().open(shards.held, assigned_once=shards.assigned_once))
             await asyncio.get_running_loop().create_future()

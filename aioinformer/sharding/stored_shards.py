@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import KubeObject
@@ -52,8 +52,11 @@ class StoredState(Protocol):
         ...
 
 
-class OpenShards(Protocol):
-    async def __call__(
+@runtime_checkable
+class KeepsShards(Protocol):
+    """A feature that keeps the state of shards from one run to the next."""
+
+    async def open_parts(
         self, source: ListerWatcher, scope: str, parts: StoredShards
     ) -> StoredState | None:
         """Return the stored state of a scope, if there is one, and store ``parts`` from now on.
@@ -77,9 +80,9 @@ class StoredShards:
         self._restorable: frozenset[int] = frozenset()
         self._until = 0.0
 
-    async def open(self, open_shards: OpenShards, source: ListerWatcher, scope: str) -> None:
+    async def open(self, keeper: KeepsShards, source: ListerWatcher, scope: str) -> None:
         """Open the file, and read which shards it has of an earlier run."""
-        self.state = state = await open_shards(source, scope, self)
+        self.state = state = await keeper.open_parts(source, scope, self)
         if state is not None:
             self._restorable = parse_shards(state.parts, len(self._every))
             self._until = asyncio.get_running_loop().time() + RESTORABLE_SECONDS

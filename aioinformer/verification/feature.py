@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from aioinformer._runtime.informer.feature import Feature
+from aioinformer._runtime.informer.feature import Feature, find_feature
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reporting.health import Health
 from aioinformer.errors import NotSynced
@@ -24,7 +24,7 @@ class VerificationFeature(Feature):
         self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
 
-    def record(self, result: Verification) -> None:
+    def record_result(self, result: Verification) -> None:
         self._clock = asyncio.get_running_loop().time
         self._differences = len(result.differences) - result.repaired
         self._repaired += result.repaired
@@ -69,9 +69,9 @@ async def _compare(
         for part in pipeline.reflectors.parts()
     ]
     result = Verification.merge([each for each in results if each is not None])
-    feature = pipeline.find(VerificationFeature)
+    feature = find_feature(pipeline.features, VerificationFeature)
     if feature is None:
         feature = VerificationFeature()
         pipeline.features.append(feature)
-    feature.record(result)
+    feature.record_result(result)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, NoReturn
 
 import pytest
@@ -624,3 +624,29 @@ def test_a_turn_of_the_loop_starts_few_of_hundreds_of_reflectors(namespaces: Nam
 
     # In virtual time no time slice ends, so the limit doesn't depend on the speed of the machine.
     run(start(), seed=0, order="fifo")
+
+
+async def test_the_health_can_be_read_while_the_namespaces_end_and_a_call_goes_on() -> None:
+    states, called, release = list[str](), asyncio.Event(), asyncio.Event()
+
+    async def hold(event: Event) -> None:
+        called.set()
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await release.wait()
+
+    cluster = Cluster()
+    put(cluster, "a/x")
+    informers = SharedInformerFactory(ClusterSource(cluster))
+    pods = informers.informer("pods", namespaces=["a", "b"])
+    pods.add_handler(hold)
+    task = asyncio.create_task(informers.run())
+    await asyncio.wait_for(called.wait(), timeout=10)
+    task.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0)
+        states.append(pods.health.state)
+    release.set()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert states[-1] == pods.health.state == "stopped"

@@ -7,7 +7,10 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
+from typing_extensions import Unpack
+
 from aioinformer import BackoffPolicy, KubeObject, SharedInformer
+from aioinformer._informers.options import InformerKeywords, InformerOptions
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.scripted_source import PODS
 
@@ -41,9 +44,10 @@ async def running_informer(informer: SharedInformer[T]) -> AsyncGenerator[Shared
         yield informer
 
 
-def pod_informer(cluster: Cluster) -> SharedInformer:
+def pod_informer(cluster: Cluster, **options: Unpack[InformerKeywords]) -> SharedInformer:
     """Return an informer of a cluster's pods."""
-    return SharedInformer(ClusterSource(cluster).lister_watcher(PODS), backoff=FAST_BACKOFF)
+    source = ClusterSource(cluster).lister_watcher(PODS)
+    return SharedInformer(source, options=InformerOptions(backoff=FAST_BACKOFF), **options)
 
 
 def cluster_with_pods(*names: str) -> Cluster:

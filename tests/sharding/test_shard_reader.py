@@ -20,9 +20,9 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
+from aioinformer.sharding.feature import read_shard
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.shard_reader import ShardReader
-from aioinformer.sharding.shard_source import read_shard
 from aioinformer.sharding.state.ranges import HashRanges, shard_of
 from aioinformer.sharding.state.shard_reads import CATCH_UP_SECONDS
 from aioinformer.sharding.stored_shards import StoredShards, StoredState
@@ -123,14 +123,14 @@ class Member:
         self.reflector = Reflector(source, queue, filter=self.filter, backoff=FAST_BACKOFF)
         self.reader = ShardReader(
             *("pods", self.reflector, self.queue, self.shards, group),
-            open_shards=None if stored is None else self.open_shards,
+            keeper=None if stored is None else self,
         )
 
     @property
     def ranges(self) -> HashRanges:
         return self.filter.ranges
 
-    async def open_shards(
+    async def open_parts(
         self, source: ListerWatcher, scope: str, parts: StoredShards
     ) -> StoredState | None:
         assert source is self.source

@@ -10,7 +10,7 @@ from aioinformer import Client, Shard
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.errors import UsageError
-from aioinformer.sharding.shard_source import is_whole, read_shard
+from aioinformer.sharding.feature import is_whole, read_shard
 from aioinformer.sharding.state.shard_filter import ShardFilter
 from tests.core.builders import NODES, PODS
 from tests.runtime.scripted_source import ScriptedListerWatcher

@@ -91,13 +91,13 @@ class State:
     async def read(self, admit: Admit) -> AsyncIterator[list[KubeObject]]:
         yield []
 
-    async def open(self, source: ListerWatcher, scope: str, parts: StoredShards) -> State:
+    async def open_parts(self, source: ListerWatcher, scope: str, parts: StoredShards) -> State:
         return self
 
 
 async def opened(parts: str) -> StoredShards:
     shards = stored_shards()
-    await shards.open(State(parts).open, scripted_lister_watcher(), "")
+    await shards.open(State(parts), scripted_lister_watcher(), "")
     return shards
 
 

@@ -221,7 +221,7 @@ class InformerProbe:
         self._pipeline = cast("Any", self.informer)._pipeline
         self._pipeline.queue.fifo = DeltaFIFO(high_mark=spec.high_mark)
         if spec.scoped:
-            scopes = self._pipeline.find(NamespacesFeature).scopes
+            scopes = cast("Any", self.informer)._namespaces.scopes
             make = self._around_make(scopes._make_reflector)
             replace_attribute(scopes, "_make_reflector", make)
             observe(scopes, scopes.remove, self._around_remove)

@@ -9,7 +9,7 @@ is staged beside the live state in steps, and installed in one step.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -298,10 +298,12 @@ class Indexer:
     def is_removing(self, scope: str) -> bool:
         return False
 
-    def replace(self, replaced: Replaced) -> StagedReplacement:
-        """Begin to replace the whole state."""
+    def replace(
+        self, replaced: Replaced, on_commit: Callable[[], None] | None = None
+    ) -> StagedReplacement:
+        """Begin to replace the whole state. ``on_commit`` is called in the step of the commit."""
         staged = self._staged = self.state.empty_copy()
-        return StagedReplacement(self, replaced, staged)
+        return StagedReplacement(self, replaced, staged, on_commit)
 
     def install(self, state: CacheState, rejections: dict[ObjectKey, Rejection]) -> None:
         """Make ``state`` the current state."""
@@ -321,8 +323,14 @@ class StagedReplacement:
     after the commit free the old state.
     """
 
-    def __init__(self, indexer: Indexer, replaced: Replaced, staged: CacheState) -> None:
-        self._indexer, self._replaced = indexer, replaced
+    def __init__(
+        self,
+        indexer: Indexer,
+        replaced: Replaced,
+        staged: CacheState,
+        on_commit: Callable[[], None] | None,
+    ) -> None:
+        self._indexer, self._replaced, self._on_commit = indexer, replaced, on_commit
         self._old = old = indexer.state
         self._new = staged
         self.initial = not (old.synced or old.restored)
@@ -359,6 +367,8 @@ class StagedReplacement:
         events, changes = self._deletions, self._changes
         events.extend(changes)
         self._deletions = self._changes = ChunkedList[Event]()  # each listener frees its chunks
+        if self._on_commit is not None:
+            self._on_commit()
         return events
 
     def _stage(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """The protocols of a cache, which has one scope (``Indexer``) or several (``PartitionedIndexer``).
 
-The pump writes through ``ObjectCache`` and ``Replacement``. Readers read a ``ReadableState``.
+The pump writes through ``ObjectCache``. Readers read a ``ReadableState``.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from aioinformer._core.cache.indexer import StagedReplacement
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import CacheState, IndexBucket, IndexFunction, IndexValues
-from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
@@ -70,28 +70,6 @@ class ReadableState(Protocol):
     def copy_objects(self) -> Mapping[ObjectKey, KubeObject]: ...
 
 
-class Replacement(Protocol):
-    """A relist that is staged in steps: ``step`` until done, ``commit``, ``step`` until done."""
-
-    @property
-    def initial(self) -> bool:
-        """True if this is the first state of its scope."""
-        ...
-
-    @property
-    def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """The errors of rejected objects by key; only the first error has its traceback."""
-        ...
-
-    def step(self, n: int) -> bool:
-        """Handle about ``n`` objects; return True if that was all."""
-        ...
-
-    def commit(self) -> ChunkedList[Event]:
-        """Install the new state in one step, and return the events for listeners."""
-        ...
-
-
 class ObjectCache(Protocol):
     """A cache as the pump and the other parts of an informer see it."""
 
@@ -140,7 +118,7 @@ class ObjectCache(Protocol):
         """Return True if the removal of this scope is queued."""
         ...
 
-    def replace(self, replaced: Replaced) -> Replacement:
+    def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the state of a scope."""
         ...
 

@@ -7,14 +7,15 @@ concerns it, and costs an informer without it nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from aioinformer._core.cache.store import Indexers
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.deltas import Replaced
+from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import ObjectView
@@ -22,12 +23,10 @@ from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.informer.reflectors import Reflectors, RunReflector
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue, EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
 if TYPE_CHECKING:  # for types alone
     from aioinformer._core.cache.protocols import ObjectCache
-    from aioinformer._runtime.informer.pump import ChangeObserver
     from aioinformer._runtime.reporting.health import Health
 
 F = TypeVar("F")
@@ -65,22 +64,14 @@ class InformerParts(Struct, frozen=True, eq=False):
     name: str
     source: ListerWatcher
     shape: Shape[Any]
-    managed_fields: bool
     queue: DeltaQueue
     cache: ObjectCache
-    reporter: InformerReporter
     builder: ReflectorBuilder
-    observers: list[ChangeObserver]
-    """Receive all changes of the cache. A feature appends its own."""
     update_synced: Callable[[], None]
     """Is to be called when the cache may be synced without another list."""
     guards: Mapping[DepartureGuard, None]
     features: tuple[Feature, ...]
     """All features of the informer, in order of their attachment."""
-
-    def find(self, kind: type[F]) -> F | None:
-        """Return the feature of a class or runtime protocol; ``None`` if there is none."""
-        return find_feature(self.features, kind)
 
 
 class Feature:
@@ -111,8 +102,19 @@ class Feature:
     def start(self, tasks: StrictTaskGroup) -> None:
         """Start the tasks of this feature. The informer begins to run."""
 
+    def record(self, events: Sequence[Event]) -> None:
+        """Receive changes of the cache, in the step that makes them."""
+
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
+        """Receive the changes of a state that was installed; ``kind`` is without its objects."""
+
+    async def prepare_removal(self, scope: str) -> None:
+        """Prepare for the removal of a namespace, which is delivered afterwards."""
+
     async def close(self) -> None:
-        """End the work of this feature. The informer's tasks have ended."""
+        """End the work of this feature. The informer's tasks have ended, and later features have
+        closed.
+        """
 
     def summarize(self, health: Health) -> Health:
         """Return the informer's health with the state of this feature in it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -31,11 +31,10 @@ from aioinformer._runtime.informer.feature import (
     InformerParts,
     MakeReflectors,
     Selection,
-    find_feature,
 )
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import PipelineOptions
-from aioinformer._runtime.informer.pump import ChangeObserver, Pump
+from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.reflector_builder import ReflectorBuilder, Select
 from aioinformer._runtime.informer.reflectors import (
     Reflectors,
@@ -62,7 +61,6 @@ if TYPE_CHECKING:  # for types alone
 log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
-F = TypeVar("F")
 
 
 class InformerPipeline(Generic[T]):
@@ -85,25 +83,31 @@ class InformerPipeline(Generic[T]):
         self.name = reporter.informer
         self.reporter = reporter
         self.features = list(features)
-        self.keeps_bodies = shape.is_whole
-        """True if objects are cached as the server sent them."""
         self._source = source
         self._guards: dict[DepartureGuard, None] = {}
         self.indexer = _make_cache(self.features, indexers, shape)
         # Without known keys: while a list is being staged, the queue can't know which objects will
         # be cached. The indexer ignores deletions of objects that it doesn't hold.
         self.queue = DeltaQueue()
-        observers: list[ChangeObserver] = []
         self.pump = Pump(
             self.name,
             self.queue,
             self.indexer,
             namespace=namespace,
-            observers=observers,
+            observers=_overriding(self.features, "record", "record_list", "prepare_removal"),
             on_rejected=reporter.object_rejected,
         )
-        self.builder = self._make_builder(options, shape, profile, managed_fields=managed_fields)
-        self.reflectors = self._attach_features(shape, observers)
+        self.builder = ReflectorBuilder(
+            options=options,
+            reporter=reporter,
+            deduplicate=self.indexer.deduplicate,
+            converter=shape.converter(partial(_report_dropped, self._guards)),
+            metadata_only=shape.metadata_only,
+            managed_fields=managed_fields,
+            profile=profile,
+            select=_selector(self.name, self.features),
+        )
+        self.reflectors = self._attach_features(shape)
         registrations: dict[Registration, None] = {}
         self.status = InformerStatus(
             reporter,
@@ -119,26 +123,6 @@ class InformerPipeline(Generic[T]):
         self._task_group = StrictTaskGroup("informer", weak_call(self._record_fatal))
         self.listeners = self._make_registry(options, registrations)
         self.reader = self._make_reader(namespace)
-
-    def _make_builder(
-        self,
-        options: PipelineOptions,
-        shape: Shape[T],
-        profile: ServerProfile | None,
-        *,
-        managed_fields: bool,
-    ) -> ReflectorBuilder:
-        return ReflectorBuilder(
-            options=options,
-            fail_fast=options.fail_fast,
-            reporter=self.reporter,
-            deduplicate=self.indexer.deduplicate,
-            converter=shape.converter(partial(_report_dropped, self._guards)),
-            metadata_only=shape.metadata_only,
-            managed_fields=managed_fields,
-            profile=profile,
-            select=_selector(self.features),
-        )
 
     def _make_registry(
         self, options: PipelineOptions, registrations: dict[Registration, None]
@@ -167,19 +151,16 @@ class InformerPipeline(Generic[T]):
             find_reflector=self.reflectors.find,
         )
 
-    def _attach_features(self, shape: Shape[T], observers: list[ChangeObserver]) -> Reflectors:
+    def _attach_features(self, shape: Shape[T]) -> Reflectors:
         make: MakeReflectors = self._make_single
         if self.features:
             parts = InformerParts(
                 name=self.name,
                 source=self._source,
                 shape=shape,
-                managed_fields=self.builder.managed_fields,
                 queue=self.queue,
                 cache=self.indexer,
-                reporter=self.reporter,
                 builder=self.builder,
-                observers=observers,
                 update_synced=self.pump.update_synced,
                 guards=self._guards,
                 features=tuple(self.features),
@@ -195,10 +176,6 @@ class InformerPipeline(Generic[T]):
             raise AssertionError("a feature that makes the cache makes the reflectors, too")
         reflector = self.builder.make(self._source, self.queue)
         return SingleReflector(self.name, reflector, self.queue, self.indexer, run)
-
-    def find(self, kind: type[F]) -> F | None:
-        """Return the feature of a class or runtime protocol; ``None`` if there is none."""
-        return find_feature(self.features, kind)
 
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object of the server out of the cache; empty if nothing
@@ -272,8 +249,9 @@ class InformerPipeline(Generic[T]):
                 raise
         finally:
             try:
-                for feature in self.features:
-                    await feature.close()
+                async with AsyncExitStack() as closing:  # which goes on if one of them raises
+                    for feature in self.features:
+                        closing.push_async_callback(feature.close)
             finally:
                 self._close()
         try:
@@ -336,15 +314,26 @@ def _make_cache(
     return Indexer(found, view=view)
 
 
-def _selector(features: Iterable[Feature]) -> Select:
+def _overriding(features: Iterable[Feature], *methods: str) -> list[Feature]:
+    """Return the features that override one of the methods."""
+    return [
+        each
+        for each in features
+        if any(getattr(type(each), name) is not getattr(Feature, name) for name in methods)
+    ]
+
+
+def _selector(name: str, features: Iterable[Feature]) -> Select:
     # Without the other features: one of them may keep the builder of reflectors, which keeps this.
-    choosing = [each for each in features if type(each).select is not Feature.select]
+    choosing = _overriding(features, "select")
 
     def select(resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ObjectFilter | None]:
         found: ObjectFilter | None = None
         for feature in choosing:
             queue, chosen = feature.select(resource, queue)
-            found = chosen or found
+            if found is not None and chosen is not None:
+                raise UsageError(f"two features of the informer of {name} filter its objects")
+            found = found or chosen
         return queue, found
 
     return select

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.callables import weak_call
@@ -37,7 +37,9 @@ from aioinformer._runtime.tasks.event_loop import (
 )
 
 if TYPE_CHECKING:  # for types alone
-    from aioinformer._core.cache.protocols import ObjectCache, Replacement
+    from aioinformer._core.cache.indexer import StagedReplacement
+    from aioinformer._core.cache.protocols import ObjectCache
+    from aioinformer._runtime.informer.feature import Feature
 
 log = logging.getLogger("aioinformer.pump")
 
@@ -57,18 +59,6 @@ MAX_SHOWN_NAMESPACES = 5
 """Empty namespaces that a log line names."""
 
 
-class ChangeObserver(Protocol):
-    """A part of the informer that receives each change of the cache."""
-
-    def record(self, events: Sequence[Event]) -> None: ...
-
-    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
-        """Receive the changes of a state that was installed; ``kind`` is without its objects."""
-
-    async def prepare_removal(self, scope: str) -> None:
-        """Prepare for the removal of a namespace, which is delivered afterwards."""
-
-
 class Pump:
     """Drains one queue into one cache, and distributes the events to the listeners."""
 
@@ -79,7 +69,7 @@ class Pump:
         indexer: ObjectCache,
         *,
         namespace: str | None = None,
-        observers: Sequence[ChangeObserver] = (),
+        observers: Sequence[Feature] = (),
         on_rejected: Callable[[Exception], None] | None = None,
     ) -> None:
         """Make a pump.
@@ -348,7 +338,7 @@ class Pump:
         self._needs_merge = []
 
     async def _apply_replacement(
-        self, replacement: Replacement, kind: Replaced, time_slice: TimeSlice
+        self, replacement: StagedReplacement, kind: Replaced, time_slice: TimeSlice
     ) -> None:
         """Stage a new state in steps, then install and distribute it in one step."""
         scope = kind.scope

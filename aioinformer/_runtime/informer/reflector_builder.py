@@ -1,4 +1,4 @@
-"""The making of an informer's reflectors, which share the informer's options."""
+"""Builds the reflectors of one informer, which share the informer's options."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_key import ObjectFilter
 from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.informer.options import PipelineOptions
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
     SupportsListOptions,
     SupportsMetadataOnly,
 )
-from aioinformer._runtime.reflector.options import ReflectorOptions
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer.errors import FetchError, UsageError
+from aioinformer.errors import UsageError
 
 Select: TypeAlias = Callable[[Resource, EntryQueue], tuple[EntryQueue, ObjectFilter | None]]
 """Returns the queue and the filter of a reflector that feeds the given queue."""
@@ -30,8 +30,7 @@ Select: TypeAlias = Callable[[Resource, EntryQueue], tuple[EntryQueue, ObjectFil
 class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     """The options that all reflectors of one informer have."""
 
-    options: ReflectorOptions
-    fail_fast: tuple[type[FetchError], ...]
+    options: PipelineOptions
     reporter: InformerReporter
     deduplicate: Callable[[KubeObject], KubeObject]
     """Returns the cached object if it equals the given one."""
@@ -69,7 +68,7 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
             managed_fields=self.managed_fields,
             converter=self.converter,
             deduplicate=self.deduplicate,
-            fail_fast=() if optional else self.fail_fast,
+            fail_fast=() if optional else self.options.fail_fast,
             filter=filter,
             reporter=reporter or self.reporter,
         )

@@ -89,7 +89,7 @@ class SingleReflector:
         reflector: Reflector,
         queue: EntryQueue,
         indexer: Indexer,
-        run: RunReflector = run_reflector,
+        run: RunReflector,
     ) -> None:
         self._queue = queue
         self._run = run

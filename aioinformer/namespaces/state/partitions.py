@@ -8,14 +8,14 @@ indexer of a namespace exists from its first whole state on. ``protocols`` descr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, ValuesView
+from collections.abc import Iterator, Mapping, ValuesView
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import CacheState, Index, IndexBucket, IndexFunction, IndexValues
-from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.object_key import oldest_version
@@ -44,10 +44,6 @@ class PartitionedState:
     def parts(self) -> Mapping[str, Indexer]:
         """The indexers by namespace. A change makes a new mapping, for readers in threads."""
         return self.objects.parts
-
-    @parts.setter
-    def parts(self, parts: Mapping[str, Indexer]) -> None:
-        self.objects.parts = parts
 
     @property
     def indexes(self) -> Mapping[str, _PartitionedIndex]:
@@ -232,10 +228,10 @@ class PartitionedIndexer:
         if part is None:
             part = Indexer(view=self.view)
             part.state = self._template.state.empty_copy()
-            self.state.parts = {**self.state.parts, namespace: part}
+            self.state.objects.parts = {**self.state.parts, namespace: part}
         return part
 
-    def finish_replacement(self, replaced: Replaced) -> None:
+    def _finish_replacement(self, replaced: Replaced) -> None:
         """Record that a namespace's new state was installed."""
         namespace = replaced.scope or ""
         if not replaced.is_whole:
@@ -243,7 +239,7 @@ class PartitionedIndexer:
         elif replaced.reason == "scope_removed":
             self._removals -= Counter((namespace,))  # drops what becomes zero
             parts = {name: part for name, part in self.state.parts.items() if name != namespace}
-            self.state.parts = parts
+            self.state.objects.parts = parts
         elif not self._removals[namespace] and not replaced.restored:
             # Otherwise this is a state from before a removal that is queued still.
             self._waiting.discard(namespace)
@@ -284,11 +280,10 @@ class PartitionedIndexer:
     def is_removing(self, scope: str) -> bool:
         return self._removals[scope] > 0
 
-    def replace(self, replaced: Replaced) -> PartitionReplacement:
+    def replace(self, replaced: Replaced) -> StagedReplacement:
         part = self._get_or_create(replaced.scope or "")
-        return PartitionReplacement(
-            part.replace(replaced), lambda: self.finish_replacement(replaced.without_objects())
-        )
+        kind = replaced.without_objects()
+        return part.replace(replaced, partial(self._finish_replacement, kind))
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -330,30 +325,3 @@ class PartitionedIndexer:
 
     def __repr__(self) -> str:
         return f"<PartitionedIndexer {self.state!r} waiting={len(self._waiting)}>"
-
-
-class PartitionReplacement:
-    """A relist of one namespace, staged in steps as a ``StagedReplacement`` is."""
-
-    def __init__(self, staged: StagedReplacement, on_commit: Callable[[], None]) -> None:
-        self._staged = staged
-        self._on_commit = on_commit
-
-    @property
-    def initial(self) -> bool:
-        return self._staged.initial
-
-    @property
-    def rejected(self) -> Mapping[ObjectKey, Exception]:
-        return self._staged.rejected
-
-    def step(self, n: int) -> bool:
-        return self._staged.step(n)
-
-    def commit(self) -> ChunkedList[Event]:
-        events = self._staged.commit()
-        self._on_commit()
-        return events
-
-    def __repr__(self) -> str:
-        return f"<PartitionReplacement {self._staged!r}>"

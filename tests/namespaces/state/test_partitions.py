@@ -427,7 +427,7 @@ def test_the_reprs_count_the_namespaces() -> None:
     cache.add_scope("b")
     assert repr(cache) == "<PartitionedIndexer <PartitionedState parts=0/2 synced=False> waiting=2>"
     replacement = cache.replace(Replaced([pod("x", namespace="a")], "10", scope="a"))
-    assert repr(replacement).startswith("<PartitionReplacement <StagedReplacement ")
+    assert repr(replacement).startswith("<StagedReplacement ")
 
 
 def test_the_view_of_the_cache_is_that_of_each_namespace() -> None:

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from aioinformer import Metrics
+from aioinformer import Metrics, SharedInformer
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.instrumentation import Levels
 from aioinformer.errors import Forbidden, NotRunning, UsageError
-from aioinformer.testing import Faults
+from aioinformer.testing import ClusterSource, Faults
 from aioinformer.testing.simulation import run
 from tests.runtime.informer.pipelines import make_pipeline, running_pipeline
 from tests.runtime.informers import cluster_with_pods, running_in_background
-from tests.runtime.scripted_source import ErrorResponse, ScriptedListerWatcher
+from tests.runtime.scripted_source import PODS, ErrorResponse, ScriptedListerWatcher
 
 
 class Named(Struct):
@@ -42,12 +42,12 @@ class RecordedMetrics(Metrics):
 
 
 def test_an_informer_keeps_the_servers_bodies_only_without_a_shape() -> None:
-    cluster = cluster_with_pods("a")
+    source = ClusterSource(cluster_with_pods("a")).lister_watcher(PODS)
 
-    assert make_pipeline(cluster).keeps_bodies
-    assert make_pipeline(cluster, shape=Shape.of(convert=repr)).keeps_bodies
-    assert not make_pipeline(cluster, shape=Shape.of(model=Named)).keeps_bodies
-    assert repr(make_pipeline(cluster)) == "<InformerPipeline of pods>"
+    assert SharedInformer(source).keeps_bodies
+    assert SharedInformer(source, shape=Shape.of(convert=repr)).keeps_bodies
+    assert not SharedInformer(source, shape=Shape.of(model=Named)).keeps_bodies
+    assert repr(make_pipeline(cluster_with_pods("a"))) == "<InformerPipeline of pods>"
 
 
 def test_a_pipeline_runs_once() -> None:
