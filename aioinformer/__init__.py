@@ -24,13 +24,14 @@ The packages, from the top down; an import points downward only:
     _core              pure state: decoding, list/watch state machine, cache, mailboxes
     errors             every exception
 
-Each package between ``operator`` and ``_client``, except ``_informers``, is one feature. ``_core``
-and ``_runtime`` are the heart.
+``_core`` and ``_runtime`` are the heart. ``cachefile``, ``namespaces``, ``sharding`` and
+``verification`` are features that attach to an informer. The packages above ``_informers`` use
+informers.
 
 The examples of this reference are tested. In an example, ``client`` is an open ``Client``,
 ``informers`` a running ``SharedInformerFactory`` in the namespace ``web``, ``pods`` and
 ``deployments`` two synced informers, ``ctx`` the context of a reconcile, and all names of this page
-are imported. An ``await`` outside of a function stands for one inside of the program's coroutine.
+are imported. Where an example awaits outside of a function, read it as a part of an async function.
 
 This package loads a name when a program first uses the name. So ``import aioinformer`` takes a
 millisecond, and a program pays for the parts that it uses.
@@ -56,7 +57,7 @@ _MODULES = {
     "_runtime.reporting.problem": "Problem",
     "_core.cache.lister": "Lister",
     "_core.listwatch.backoff": "BackoffPolicy",
-    "_core.listwatch.idle_timeout": "LivenessPolicy",
+    "_core.listwatch.liveness": "LivenessPolicy",
     # objects and events
     "_core.objects.kube_object": "Added DeleteReason Deleted Event KubeObject ObjectKey Updated",
     # indexes, filters and selectors

@@ -6,7 +6,7 @@ from aioinformer._client.http.request import Timeouts
 from aioinformer._core.cache.indexes import label_index
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.listwatch.backoff import BackoffPolicy
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.liveness import LivenessPolicy
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.kube_object import (
     Added,

@@ -1,4 +1,4 @@
-"""Hold all state of an informer in plain synchronous code, without I/O.
+"""All state of an informer, in plain synchronous code without I/O.
 
 Nothing here imports asyncio, reads a clock, draws a random number or opens a socket. Time, bytes
 and random numbers are arguments; the next action is a return value. Therefore every rule is tested

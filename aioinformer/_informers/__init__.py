@@ -1,5 +1,6 @@
 """Informers as programs hold them: ``SharedInformer``, its factory and their options.
 
-This package lists the features that an informer can have, and turns the options of a program into
-them. ``aioinformer._runtime.informer`` runs an informer, and knows no feature by name.
+This package attaches the features of an informer: ``features`` lists those that an option asks for,
+the factory attaches several namespaces, and the first ``verify()`` the comparison with the server.
+``aioinformer._runtime.informer`` runs an informer, and knows no feature by name.
 """

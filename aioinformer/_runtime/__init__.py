@@ -4,6 +4,6 @@
                                              ├──▶ listener ──▶ handler task ──▶ async handler
                                              └──▶ listener ──▶ EventStream  ──▶ async for
 
-The stages are those of ``_core``. State changes in synchronous methods there; the runtime waits,
-then changes state, with no ``await`` in between.
+The stages are those of ``_core``, whose synchronous methods change the state. The runtime first
+waits, then calls them, with no ``await`` in between.
 """

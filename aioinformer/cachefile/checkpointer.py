@@ -49,6 +49,9 @@ from aioinformer.cachefile.state.identity import scope_identity
 from aioinformer.cachefile.stored_scope import ScopeWrite, StoredScope
 from aioinformer.errors import UsageError
 
+CHANGE_BYTES = 104
+"""Bytes of a recorded change: its place in a dict. Its object is mostly the cached one."""
+
 MARK_SECONDS = 0.02
 """Seconds after which marks are looked at for the first time: most handlers have passed them."""
 
@@ -240,6 +243,10 @@ class Checkpointer(Feature):
 
     def summarize(self, health: Health) -> Health:
         return dataclasses.replace(health, restored=self._restored, cache_problem=self._problem)
+
+    @property
+    def memory_bytes(self) -> int:
+        return len(self._record) * CHANGE_BYTES
 
     @property
     def _problem(self) -> str:

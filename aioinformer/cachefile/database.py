@@ -27,6 +27,7 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.reflector.lister_watcher import ClusterIdentity
 from aioinformer.cachefile.object_blocks import SCHEMA as BLOCKS_SCHEMA
 from aioinformer.cachefile.object_blocks import ObjectBlocks
+from aioinformer.cachefile.state.block_index import checksum_of
 from aioinformer.cachefile.state.change_record import Changes
 from aioinformer.cachefile.stored_scope import (
     CacheFileProblem,
@@ -352,7 +353,7 @@ def _restrict(path: Path) -> int:
 
 
 def _checksum(values: Sequence[float | str]) -> int:
-    return zlib.crc32(msgspec.json.encode(values))
+    return checksum_of(msgspec.json.encode(values))
 
 
 def _check_scope(*row: Any) -> StoredScope:

@@ -17,7 +17,7 @@ from msgspec.msgpack import Decoder, Encoder
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_packed_object
 from aioinformer._core.objects.object_key import Admit
 from aioinformer._core.objects.resources import Resource
-from aioinformer.cachefile.state.block_index import BlockEntry, BlockIndex, make_entry
+from aioinformer.cachefile.state.block_index import BlockEntry, BlockIndex, checksum_of, make_entry
 from aioinformer.cachefile.state.change_record import Changes
 
 SCHEMA = """
@@ -112,7 +112,7 @@ class ObjectBlocks:
     def _read_checked(self, query: str, number: int) -> bytes:
         """Return a part of a block; raise ``ValueError`` if it is damaged."""
         part, checksum = self._execute(query, (number,)).fetchone()
-        if zlib.crc32(part) != checksum:
+        if checksum_of(part) != checksum:
             raise ValueError(f"block {number} is damaged")
         return bytes(part)
 
@@ -198,7 +198,7 @@ class ObjectBlocks:
             "INSERT INTO blocks (scope, entries, bodies, entries_checksum, bodies_checksum) "
             "VALUES (?, ?, ?, ?, ?)"
         )
-        checksums = zlib.crc32(entries), zlib.crc32(bodies)
+        checksums = checksum_of(entries), checksum_of(bodies)
         number = self._execute(query, (scope, entries, bodies, *checksums)).lastrowid
         if number is None:
             raise AssertionError("SQLite has inserted a row without a number")
@@ -222,7 +222,7 @@ class ObjectBlocks:
 
 def _digest(number: int, entries_checksum: int, bodies_checksum: int) -> int:
     """Return the part of one block in the digest of a scope, which is the sum of all."""
-    return zlib.crc32(f"{number} {entries_checksum} {bodies_checksum}".encode())
+    return checksum_of(f"{number} {entries_checksum} {bodies_checksum}".encode())
 
 
 def _wrap(digest: int) -> int:

@@ -1,4 +1,4 @@
-"""Controllers: options, results, rate limiters, health and statistics beside ``Controller`` itself.
+"""Controllers: the types that ``Controller`` takes and returns, rate limiters, and health.
 
 The names of this page are the types of arguments and results of ``Controller``, ``WorkQueue``,
 ``ReconcileContext`` and ``ResourceWriter`` in ``aioinformer``. The rate limiters are for

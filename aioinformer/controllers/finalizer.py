@@ -28,7 +28,7 @@ from aioinformer.controllers.key_gate import KeyGate
 from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.reconcile_context import ReconcileContext, writes_of
 from aioinformer.controllers.reconcile_runs import ReconcileFunction
-from aioinformer.controllers.state.finalizers import (
+from aioinformer.controllers.state.finalizer_steps import (
     JsonPatchOperations,
     adding_patch,
     finalizers_of,

@@ -18,7 +18,7 @@ from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.controllers.failure_condition import check_condition_type
-from aioinformer.controllers.state.finalizers import check_finalizer_name
+from aioinformer.controllers.state.finalizer_steps import check_finalizer_name
 from aioinformer.controllers.state.rate_limiters import RateLimiter
 
 

@@ -1,4 +1,5 @@
-"""Groups of replicas that share shards: the health of a ``ShardGroup``, and its users' interface.
+"""Groups of replicas that share shards: the health of a ``ShardGroup``, and the interface for code
+that works on shards.
 
     Leases ──informer──▶ membership ──▶ subscriptions ──▶ informers and controllers on the group
       ▲                       │

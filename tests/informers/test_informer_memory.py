@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioinformer import SharedInformer, SharedInformerFactory
+from aioinformer import Feature, SharedInformer, SharedInformerFactory
 from aioinformer._core.cache.memory import DECODED_FACTOR
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.informers import (
@@ -70,3 +70,16 @@ async def test_the_estimate_is_the_sum_over_several_namespaces() -> None:
         assert memory.objects == 2
         assert memory.json_bytes == json_bytes(pods)
         assert memory.total == memory.json_bytes + memory.overhead_bytes
+
+
+async def test_the_estimate_includes_what_features_keep() -> None:
+    class Thousand(Feature):
+        @property
+        def memory_bytes(self) -> int:
+            return 1000
+
+    async with SharedInformerFactory(ClusterSource(cluster_with_pods(*NAMES))) as informers:
+        plain = informers.informer("pods")
+        other = informers.informer("pods", managed_fields=True, features=(Thousand,))
+        await informers.wait_synced(timeout=30)
+        assert other.memory().pending_bytes == plain.memory().pending_bytes + 1000

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from aioinformer import ListerWatcher, ListRequest, Resource, SharedInformer, WatchRequest
 from aioinformer._core.cache.store import IndexFunction
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.liveness import LivenessPolicy
 from aioinformer._core.listwatch.reflector_requests import Request
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer.errors import FetchError

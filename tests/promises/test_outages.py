@@ -16,7 +16,7 @@ from itertools import pairwise
 import pytest
 
 from aioinformer import KubeObject, SharedInformer, SharedInformerFactory
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.liveness import LivenessPolicy
 from aioinformer._core.listwatch.reflector_requests import Request, WatchRequest
 from aioinformer.errors import (
     ConnectionFailed,

@@ -1,1 +1,5 @@
-"""Lists, watches and writes of one resource over HTTP."""
+"""Lists, watches and writes of one resource over HTTP.
+
+reflector ──▶ client_lister_watcher ──▶ request_scheduler ──▶ http
+program ──▶ resource_api ─────────────────────────────────────▶ http
+"""

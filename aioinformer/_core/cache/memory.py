@@ -56,7 +56,8 @@ class CacheMemory:
     open_bytes: int
     """Bytes of the decoded bodies that are kept, of this informer's objects."""
     pending_bytes: int
-    """Bytes of queued deltas, and of pending events with the objects' previous states."""
+    """Bytes of queued deltas, of pending events with the objects' previous states, and of changes
+    that are to be written to a file."""
 
     @property
     def total(self) -> int:
@@ -77,7 +78,7 @@ class CacheMemory:
         """Return the estimate for ``objects`` with ``json_bytes`` of JSON.
 
         ``opened`` has the bytes of JSON of each object whose decoded body is kept, ``pending`` is
-        the number of events in mailboxes, and ``queued_bytes`` the JSON in the queue.
+        the number of events in mailboxes, and ``queued_bytes`` what waits elsewhere.
         """
         each = json_bytes // objects if objects else 0
         return cls(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS, Confirmation
-from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
+from aioinformer._core.listwatch.liveness import IdleTimeout, LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, classify_watchlist
 from aioinformer._core.listwatch.polling import POLL_INTERVAL, REFUSALS, Polling
 from aioinformer._core.listwatch.reflector_requests import (

@@ -1,5 +1,5 @@
-"""Selectors, paths and predicates: the choice of objects, fields and changes.
+"""Selectors, paths, predicates, and the conditions of ``wait_until``.
 
-Listers and the embedded server match with the same code. Two spellings of one selector are rendered
-in one canonical form, so that both share an informer.
+Listers and the embedded server match with the same code. Equal selectors get the same canonical
+text, so that they share one informer.
 """

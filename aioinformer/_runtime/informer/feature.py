@@ -120,6 +120,11 @@ class Feature:
         """Return the informer's health with the state of this feature in it."""
         return health
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that this feature keeps beside the cache, as an estimate."""
+        return 0
+
     def exclusion(self, obj: KubeObject) -> str:
         """Return what certainly keeps an object out of the cache; empty if nothing does."""
         return ""

@@ -143,7 +143,7 @@ class InformerStatus:
                 if isinstance(obj, KubeObject) and get(obj.key) is obj
             ],
             pending=self._pump.pending,
-            queued_bytes=fifo.size,
+            queued_bytes=fifo.size + sum(each.memory_bytes for each in self._features),
         )
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
 """List and watch requests for one resource, into the DeltaFIFO.
 
-ListerWatcher ──▶ reflector ──▶ delta_queue
-                      └── watchdog (cancels an idle watch)
+ListerWatcher ──bytes──▶ reflector (by the decoders of _core.codec) ──deltas──▶ delta_queue
+                             └── watchdog (cancels an idle watch)
 """

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from aioinformer._core.arguments import check_bool, check_names
 from aioinformer._core.codec.line_splitter import LINE_CAP
 from aioinformer._core.listwatch.backoff import BackoffPolicy
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.liveness import LivenessPolicy
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
 

@@ -20,7 +20,7 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.codec.watch_decoder import WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.idle_timeout import IdleTimeout
+from aioinformer._core.listwatch.liveness import IdleTimeout
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.reflector_requests import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Self
 
-from aioinformer._core.listwatch.idle_timeout import MIN_TIMEOUT, IdleTimeout
+from aioinformer._core.listwatch.liveness import MIN_TIMEOUT, IdleTimeout
 
 RECHECK_DELAY = 0.1
 """Seconds between the last two checks: data in the socket of a busy loop has yet to be read."""

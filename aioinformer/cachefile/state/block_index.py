@@ -8,6 +8,7 @@ blocks are removed. So the file has at most about twice the size of its objects.
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -20,6 +21,13 @@ REMOVED = -1
 
 SPARE_ENTRIES = 1024
 """Outdated entries that are always kept: a cache of a few objects isn't rewritten often."""
+
+
+def checksum_of(content: bytes) -> int:
+    """Return the checksum by which a cache file proves blocks and rows. A change needs a new
+    ``SCHEMA_VERSION`` of the database.
+    """
+    return zlib.crc32(content)
 
 
 class BlockEntry(Struct, frozen=True, array_like=True, gc=False):

@@ -1,1 +1,1 @@
-"""The rules, without asyncio, clock and requests."""
+"""Rules of Kubernetes Events: their bodies, and the counts of repeated ones."""

@@ -1,1 +1,1 @@
-"""The rules, without asyncio, clock and requests."""
+"""Rules of several namespaces: their selectors, and a cache with a part for each."""

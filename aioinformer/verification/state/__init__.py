@@ -1,1 +1,1 @@
-"""The rules, without asyncio, clock and requests."""
+"""Rules of the comparison of a cache with the server."""

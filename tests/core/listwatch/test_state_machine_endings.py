@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS
-from aioinformer._core.listwatch.idle_timeout import DEADLINE_GRACE
+from aioinformer._core.listwatch.liveness import DEADLINE_GRACE
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.reflector_requests import ListRequest, Start, WatchRequest
 from aioinformer._core.listwatch.server_profile import MAX_BOOKMARK_INTERVAL, ServerProfile

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
+from aioinformer._core.listwatch.liveness import IdleTimeout, LivenessPolicy
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._runtime.reflector.watchdog import RECHECK_DELAY, Watchdog
 from aioinformer.testing.simulation.loop import SimulatedLoop, run

@@ -1,4 +1,4 @@
-"""The idle timeout: the time without data after which a watch is cancelled.
+"""Time limits of watches and lists, and the idle timeout of a watch: its time without data.
 
 A connection can die silently, and TCP notices only some of that. A server that sends bookmarks does
 so about once a minute. So where bookmarks were seen, a time without data that is longer than their

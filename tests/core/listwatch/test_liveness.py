@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.listwatch.idle_timeout import (
+from aioinformer._core.listwatch.liveness import (
     DEADLINE_GRACE,
     MIN_TIMEOUT,
     IdleTimeout,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.controllers.state.finalizers import (
+from aioinformer.controllers.state.finalizer_steps import (
     adding_patch,
     check_finalizer_name,
     next_step,
