@@ -42,9 +42,8 @@ STANDS_ON = {
 
 PARTS = {
     "aioinformer/_cli/shards": ("leaderelection", "shardgroup", "sharding"),
-    "aioinformer/testing/operators.py": ("operator",),
 }
-"""Modules of other packages that can't be imported without these features."""
+"""Folders of other packages that can't be imported without these features."""
 
 KEYWORDS = {
     "cachefile": ("cache=", "durable="),
@@ -259,32 +258,20 @@ def copy_project(target: Path) -> None:
             shutil.copy2(ROOT / name, target / name)
 
 
-def delete(path: Path) -> None:
-    for each in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-        each.unlink(missing_ok=True)
-
-
-def list_modules(folder: Path) -> dict[str, Path]:
-    """Return the Python modules of a copy's folder by name."""
-    root = folder.parent
-    return {module_name(path.relative_to(root)): path for path in sorted(folder.rglob("*.py"))}
-
-
 def delete_features(root: Path, features: Collection[str]) -> set[str]:
     """Delete features and what stands on them; return the names of the modules."""
     parts = [root / part for part, base in PARTS.items() if set(base) & set(features)]
     parts += [root / top / each for top in ("aioinformer", "tests") for each in features]
-    gone = set[str]()
-    for path in parts:
-        found = path.rglob("*.py") if path.is_dir() else [path]
-        gone.update(module_name(each.relative_to(root)) for each in found)
-        delete(path)
+    gone = {module_name(path.relative_to(root)) for each in parts for path in each.rglob("*.py")}
+    for each in parts:
+        shutil.rmtree(each)
     return gone
 
 
-def cut_tests(root: Path, gone: set[str]) -> list[Module]:
+def cut_tests(root: Path, gone: set[str]) -> None:
     """Cut what uses what is gone out of all tests."""
-    modules = [Module(path, name) for name, path in list_modules(root / "tests").items()]
+    paths = sorted((root / "tests").rglob("*.py"))
+    modules = [Module(path, module_name(path.relative_to(root))) for path in paths]
     known = 0
     while known < len(gone):
         known = len(gone)
@@ -292,7 +279,6 @@ def cut_tests(root: Path, gone: set[str]) -> list[Module]:
             each.cut(gone)
     for each in modules:
         each.write()
-    return modules
 
 
 def run_python(root: Path, *arguments: str) -> str:
@@ -326,7 +312,7 @@ def run(root: Path, features: Collection[str], folders: Collection[str]) -> None
     cut_tests(root, gone.union(*(KEYWORDS.get(each, ()) for each in features)))
     cut = before - count_tests(root, folders)
     workers = len(os.sched_getaffinity(0)) * 3 // 2  # as in a run of all tests
-    options = ("-q", "-x", "-p", "no:cacheprovider", "-n", str(workers))
+    options = ("-q", "-p", "no:cacheprovider", "-n", str(workers))
     output = run_python(root, "-m", "pytest", *options, *(f"tests/{each}" for each in folders))
     seconds = time.monotonic() - began
     print(f"{output.splitlines()[-1]}; {cut} of {before} tests cut; {seconds:.0f} s")
