@@ -41,7 +41,7 @@ STANDS_ON = {
 """The features, and for each one the features that it imports at run time."""
 
 PARTS = {
-    "aioinformer/_cli/shards": ("leaderelection", "shardgroup", "sharding"),
+    "_cli/shards": ("leaderelection", "shardgroup", "sharding"),
 }
 """Folders of other packages that can't be imported without these features."""
 
@@ -102,6 +102,7 @@ def imported_names(node: ast.AST) -> Iterator[str]:
 
 def used_names(node: ast.AST, module: str) -> Iterator[str]:
     """Yield ``keyword=``, ``.attribute``, and the full names of all else that a node names."""
+    has_informers = not module.startswith("tests.testing.")  # its ``shard=`` is the server's
     packages = [module.rsplit(".", count)[0] for count in range(1, module.count(".") + 1)]
     for each in ast.walk(node):
         match each:
@@ -114,8 +115,10 @@ def used_names(node: ast.AST, module: str) -> Iterator[str]:
                 yield module_of(name)
             case ast.Attribute(attr=name):
                 yield f".{name}"
-            case ast.keyword(arg=str(name)):
+            case ast.keyword(arg=str(name)) if has_informers:
                 yield f"{name}="
+            case ast.Dict(keys=keys) if has_informers:
+                yield from (f"{key.value}=" for key in keys if isinstance(key, ast.Constant))
             case ast.Constant(value=str(text)) if "aioinformer" in text:
                 yield from re.findall(r"aioinformer[\w.]+\b", text)
                 if "import " in text:  # a program for another process
@@ -260,8 +263,9 @@ def copy_project(target: Path) -> None:
 
 def delete_features(root: Path, features: Collection[str]) -> set[str]:
     """Delete features and what stands on them; return the names of the modules."""
-    parts = [root / part for part, base in PARTS.items() if set(base) & set(features)]
-    parts += [root / top / each for top in ("aioinformer", "tests") for each in features]
+    folders = [*features, *(part for part, base in PARTS.items() if set(base) & set(features))]
+    parts = [root / "aioinformer" / each for each in folders]
+    parts += [root / "tests" / each.removeprefix("_") for each in folders]
     gone = {module_name(path.relative_to(root)) for each in parts for path in each.rglob("*.py")}
     for each in parts:
         shutil.rmtree(each)
