@@ -118,7 +118,8 @@ def used_names(node: ast.AST, module: str) -> Iterator[str]:
             case ast.keyword(arg=str(name)) if has_informers:
                 yield f"{name}="
             case ast.Dict(keys=keys) if has_informers:
-                yield from (f"{key.value}=" for key in keys if isinstance(key, ast.Constant))
+                constants = [key.value for key in keys if isinstance(key, ast.Constant)]
+                yield from (f"{key}=" for key in constants if isinstance(key, str))
             case ast.Constant(value=str(text)) if "aioinformer" in text:
                 yield from re.findall(r"aioinformer[\w.]+\b", text)
                 if "import " in text:  # a program for another process
@@ -218,7 +219,7 @@ class Module:
         if statement in self._changed or isinstance(statement, ast.Import | ast.ImportFrom):
             return ast.unparse(statement)
         decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-        first = min(each.lineno for each in (statement, *decorators))
+        first = min([statement.lineno, *(each.lineno for each in decorators)])
         return "\n".join(self._source.splitlines()[first - 1 : statement.end_lineno])
 
     def _left_of(self, body: Iterable[ast.stmt], gone: set[str]) -> list[ast.stmt]:
