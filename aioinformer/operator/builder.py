@@ -19,7 +19,7 @@ from aioinformer._informers.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.controllers.controller import Controller, ReconcileKeywords
 from aioinformer.controllers.finalizer import FinalizerUse
-from aioinformer.controllers.key_gate import check_group, find_division
+from aioinformer.controllers.key_gate import ReplicaGroup, check_group, find_division
 from aioinformer.controllers.options import ControllerOptions
 from aioinformer.controllers.reconcile_runs import BlockingReconcile, Reconcile, compile_functions
 from aioinformer.controllers.triggers import ToKeys, check_to_keys
@@ -237,8 +237,6 @@ def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup
         check_group(given, shards)
         return shards
     chosen = find_division(given) if isinstance(given, SharedInformer) else None
-    if chosen is None:
+    if chosen is None or not isinstance(chosen.assignment, ReplicaGroup):
         return None
-    from aioinformer.shardgroup.group import ShardGroup  # for operators with groups alone
-
-    return chosen.assignment if isinstance(chosen.assignment, ShardGroup) else None
+    return cast("ShardGroup", chosen.assignment)

@@ -141,7 +141,6 @@ def test_other_mistakes_suggest_no_option(argv: str, cli: CommandLine) -> None:
             )
         ),
         "health po wd -A --timeout 3 -o json -v",
-        "shards shop -n web -o json --context mars",
     ],
 )
 def test_what_is_right_is_not_rejected(argv: str, cli: CommandLine) -> None:

@@ -1,7 +1,6 @@
 """An operator as a program of its own, for the tests of signals and exit codes.
 
     python -m tests.operator.program SERVER [--seconds N] [--grace N] [--lease NS/NAME] [...]
-                                     [--member IDENTITY]
 
 Each run of the reconciler takes ``--seconds``, and prints a line when it begins and when it ends.
 """
@@ -10,8 +9,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from aioinformer import Client, ObjectKey, Operator, ReconcileContext
+
+
+def make_reconcile(seconds: float) -> Callable[[ObjectKey, ReconcileContext], Awaitable[None]]:
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        print("began", key, flush=True)  # noqa: T201 - read by the test
+        await asyncio.sleep(seconds)
+        print("ended", key, flush=True)  # noqa: T201
+
+    return reconcile
 
 
 def main() -> None:
@@ -23,29 +32,15 @@ def main() -> None:
     parser.add_argument("--lease")
     parser.add_argument("--port", type=int)
     parser.add_argument("--resource", default="configmaps")
-    parser.add_argument("--member", help="divide the objects in a group, under this identity")
     given = parser.parse_args()
-
-    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-        print("began", key, flush=True)  # noqa: T201 - read by the test
-        await asyncio.sleep(given.seconds)
-        print("ended", key, flush=True)  # noqa: T201
-
-    client = Client(given.server)
     operator = Operator(
-        client,
+        Client(given.server),
         name="program",
         leader_election=given.lease,
         port=given.port,
         shutdown_timeout=given.grace,
     )
-    if given.member is None:
-        operator.controller(given.resource, reconcile)
-    else:
-        from aioinformer import ShardGroup
-
-        group = ShardGroup(client, "program", namespace="default", identity=given.member, shards=8)
-        operator.controller(given.resource, reconcile, shards=group)
+    operator.controller(given.resource, make_reconcile(given.seconds))
     operator.main()
 
 

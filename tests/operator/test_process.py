@@ -34,11 +34,13 @@ async def server() -> AsyncGenerator[ApiServer]:
 
 
 @asynccontextmanager
-async def program(url: str, *arguments: str) -> AsyncGenerator[Process]:
+async def program(
+    url: str, *arguments: str, module: str = "tests.operator.program"
+) -> AsyncGenerator[Process]:
     """Run the program; kill it at the end if it still runs."""
     process = await start_process(
         sys.executable,
-        *("-m", "tests.operator.program", url, *arguments),
+        *("-m", module, url, *arguments),
         stdout=PIPE,
         stderr=PIPE,
         cwd=ROOT,
@@ -85,9 +87,10 @@ async def test_a_leader_finishes_its_run_and_releases_the_lease(
 
 @pytest.mark.clients
 async def test_the_shards_of_a_replica_that_a_signal_ends_are_taken_over(server: ApiServer) -> None:
-    async with program(server.url, "--member", "one", "--seconds", "1") as one:
+    member = "tests.operator.member"
+    async with program(server.url, "one", "1", module=member) as one:
         await reads(one.stdout, "began default/a")
-        async with program(server.url, "--member", "two") as two:
+        async with program(server.url, "two", "0", module=member) as two:
             await reads(two.stderr, "group program: two begins with")
             for number in range(20):  # one at least is of each replica's shards
                 server.cluster.create("configmaps", {"metadata": {"name": f"b{number}"}})

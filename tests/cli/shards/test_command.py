@@ -159,3 +159,12 @@ def test_a_server_that_does_not_answer_is_an_error(
     server.faults.stall(resource="leases")
     said = "aioinformer: the Leases were not listed within 0.2 s\n"
     assert cli.run("shards", "shop", "--timeout", "0.2") == (1, "", said)
+
+
+def test_what_is_right_is_not_rejected(cli: CommandLine) -> None:
+    """Without a cluster, which is what is missing then."""
+    code, out, err = cli.run("shards", "shop", "-n", "web", "-o", "json", "--context", "mars")
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        ("aioinformer: no cluster is configured: ", "aioinformer: there is no context ")
+    )
