@@ -54,4 +54,13 @@ def check_features(options: PipelineOptions, own: tuple[MakeFeature, ...]) -> No
 def make_features(options: PipelineOptions, own: tuple[MakeFeature, ...]) -> tuple[Feature, ...]:
     """Return the features of a new informer with these options, and those of the program."""
     found = [module.make_feature(value) for module, value in _modules(options)]
-    return (*(each for each in found if each is not None), *(make() for make in own))
+    return (*(each for each in found if each is not None), *map(_make_own, own))
+
+
+def _make_own(make: MakeFeature) -> Feature:
+    from aioinformer._runtime.informer.feature import Feature
+
+    made = cast("object", make())
+    if not isinstance(made, Feature):
+        raise TypeError(f"features must be functions that return a Feature: {make!r} made {made!r}")
+    return made

@@ -14,6 +14,7 @@ from aioinformer.cachefile.checkpointer import Checkpointer, StateParts
 from aioinformer.cachefile.durable_position import DurablePosition, DurableSince
 from aioinformer.cachefile.file_access import StoredParts
 from aioinformer.cachefile.state.identity import scope_identity
+from aioinformer.errors import UsageError
 
 
 @runtime_checkable
@@ -50,17 +51,19 @@ class CacheFileFeature(Feature):
 
     def attach(self, parts: InformerParts) -> None:
         source, shape = parts.source, parts.shape
-        identity: dict[str, str] = {}
-        for feature in parts.features:
-            identity.update(feature.identity)
         selection = {
             "managed fields": str(parts.managed_fields),
             "shape": str(shape),
-            "shard": "None",
-            "scopes": "one",
             "version": self._file.version,
-            **identity,
         }
+        for feature in parts.features:
+            if taken := selection.keys() & feature.identity.keys():
+                raise UsageError(
+                    f"{type(feature).__name__}.identity has the name {min(taken)!r}, which another "
+                    "part of the informer has in the cache file; choose another name"
+                )
+            selection.update(feature.identity)
+        selection = {"shard": "None", "scopes": "one", **selection}
         several, divided = parts.find(ReadsScopes), parts.find(ReadsParts)
         family = ""
         if several is not None:

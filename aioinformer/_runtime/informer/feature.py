@@ -93,12 +93,16 @@ class Feature:
     def make_cache(
         self, indexers: Indexers[Any], view: ObjectView[Any] | None
     ) -> ObjectCache | None:
-        """Return the cache of the informer; ``None`` to leave that to others."""
+        """Return the cache of the informer; ``None`` to leave that to others. Only one feature can
+        return a cache.
+        """
 
     def select(
         self, resource: Resource, queue: EntryQueue
     ) -> tuple[EntryQueue, ObjectFilter | None]:
-        """Return the queue and the filter of a new reflector that feeds ``queue``."""
+        """Return the queue and the filter of a new reflector that feeds ``queue``; ``None`` for no
+        filter. Only one feature can return a filter.
+        """
         return queue, None
 
     def attach(self, parts: InformerParts) -> None:
@@ -112,7 +116,9 @@ class Feature:
         """Start the tasks of this feature. The informer begins to run."""
 
     async def close(self) -> None:
-        """End the work of this feature. The informer's tasks have ended."""
+        """End the work of this feature. The informer's tasks have ended. Other features are closed
+        also if this raises.
+        """
 
     def summarize(self, health: Health) -> Health:
         """Return the informer's health with the state of this feature in it."""
@@ -133,7 +139,9 @@ class Feature:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What of this feature selects objects, or changes their stored form, as text."""
+        """What of this feature selects objects, or changes their stored form, as text, by names
+        that no other feature has.
+        """
         return {}
 
 

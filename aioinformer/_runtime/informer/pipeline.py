@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -63,6 +63,7 @@ log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
 F = TypeVar("F")
+P = TypeVar("P")
 
 
 class InformerPipeline(Generic[T]):
@@ -271,11 +272,10 @@ class InformerPipeline(Generic[T]):
                 reporter.status.set_state("stopped")
                 raise
         finally:
-            try:
-                for feature in self.features:
-                    await feature.close()
-            finally:
-                self._close()
+            async with AsyncExitStack() as ending:  # which goes on after an error
+                ending.callback(self._close)
+                for feature in reversed(self.features):
+                    ending.push_async_callback(feature.close)
         try:
             # Not in the handler above: the exception group would become the context of its own
             # exception.
@@ -330,10 +330,8 @@ def _make_cache(
     features: Iterable[Feature], indexers: Indexers[Any] | None, shape: Shape[Any]
 ) -> ObjectCache:
     found, view = check_indexers(indexers), shape.view()
-    for feature in features:
-        if (cache := feature.make_cache(found, view)) is not None:
-            return cache
-    return Indexer(found, view=view)
+    made = [(each, each.make_cache(found, view)) for each in features]
+    return _only("make a cache", made) or Indexer(found, view=view)
 
 
 def _selector(features: Iterable[Feature]) -> Select:
@@ -341,13 +339,24 @@ def _selector(features: Iterable[Feature]) -> Select:
     choosing = [each for each in features if type(each).select is not Feature.select]
 
     def select(resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ObjectFilter | None]:
-        found: ObjectFilter | None = None
+        found: list[tuple[Feature, ObjectFilter | None]] = []
         for feature in choosing:
             queue, chosen = feature.select(resource, queue)
-            found = chosen or found
-        return queue, found
+            found.append((feature, chosen))
+        return queue, _only("select objects", found)
 
     return select
+
+
+def _only(what: str, found: Iterable[tuple[Feature, P | None]]) -> P | None:
+    """Return what one feature has made; raise ``UsageError`` if several have."""
+    made = [(feature, part) for feature, part in found if part is not None]
+    if len(made) > 1:
+        names = " and ".join(type(feature).__name__ for feature, _ in made)
+        raise UsageError(
+            f"{names} {what}, which only one feature of an informer can; leave one out"
+        )
+    return made[0][1] if made else None
 
 
 def _report_dropped(guards: Iterable[DepartureGuard], obj: KubeObject) -> None:

@@ -75,6 +75,8 @@ class StrictTaskGroup:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if isinstance(error, Exception):
+            self._record_failure(error)
         try:
             await self.group.__aexit__(kind, error, trace)
         except (asyncio.CancelledError, BaseExceptionGroup) as raised:
