@@ -51,9 +51,6 @@ objects are the state of the cache's version."""
 class StateParts(Protocol):
     """The parts of a scope that the cache holds, where it does not hold all objects."""
 
-    def apply(self, replaced: Replaced) -> None:
-        """Follow a state in the step in which the cache installs it."""
-
     def seal(self, version: str) -> SealedParts:
         """Return the parts of this moment, at which the cache has applied ``version``."""
         ...
@@ -412,9 +409,6 @@ class Checkpointer:
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Record the changes of a list; those of a restored state are in the file already."""
         scope = kind.scope or ""
-        record = self._scopes.get(scope)
-        if record and record.parts:
-            record.parts.apply(kind)
         if kind.reason == "scope_removed" and kind.is_whole:
             self._record_removal(scope)
         if not kind.restored and not self._stopped:

@@ -97,6 +97,7 @@ class GroupFeature(Feature):
             parts.name, self.assignment, make, None if keeper is None else keeper.open_parts
         )
         self._shards = reflectors.shards
+        parts.observers.append(reflectors.cached)
         return reflectors
 
     def exclusion(self, obj: KubeObject) -> str:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 from weakref import WeakMethod
 
+from aioinformer._core.objects.deltas import Replaced
+from aioinformer._core.objects.kube_object import Event
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.informer.reflectors import Reflectors, RunReflector, ScopePart
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
@@ -21,9 +23,24 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.shard_reader import ShardReader
 from aioinformer.sharding.state.assignment import ShardAssignment
-from aioinformer.sharding.stored_shards import OpenShards
+from aioinformer.sharding.stored_shards import OpenShards, StoredShards
 
 log = logging.getLogger("aioinformer.scopes")
+
+
+class CachedShards:
+    """Follows which shards the cache holds: a ``ChangeObserver``."""
+
+    def __init__(self) -> None:
+        self.scopes: dict[str, StoredShards] = {}
+
+    def record(self, events: Sequence[Event]) -> None: ...
+
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
+        if (shards := self.scopes.get(kind.scope or "")) is not None:
+            shards.apply(kind)
+
+    async def prepare_removal(self, scope: str) -> None: ...
 
 
 class GroupReflectors:
@@ -37,6 +54,7 @@ class GroupReflectors:
         """Read nothing yet. ``make_scopes`` makes the reflectors that its argument runs."""
         self._name = name
         self.shards = GroupShards(assignment)
+        self.cached = CachedShards()
         self._readers: list[ShardReader] = []
         self._group: StrictTaskGroup | None = None
         self._open_shards = open_shards
@@ -70,10 +88,14 @@ class GroupReflectors:
             open_shards=self._open_shards,
         )
         self._readers.append(reader)
+        scopes = self.cached.scopes
+        scopes[scope] = reader.stored
         try:
             await reader.run()
         finally:
             self._readers.remove(reader)
+            if scopes.get(scope) is reader.stored:  # else the scope has returned
+                del scopes[scope]
 
     async def _follow(self) -> NoReturn:
         subscription = self.shards.assignment.subscribe(self._name)

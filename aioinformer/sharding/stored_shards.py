@@ -125,6 +125,10 @@ class StoredShards:
         ahead = frozenset[int]().union(*(shards for shards, _ in self._ahead))
         return self.held, self.held - ahead
 
+    def cached_ranges(self) -> HashRanges:
+        """Return the hashes of the shards that the cache holds."""
+        return self._shards.ranges_of(self.held)
+
     def promise(self, sealed: Sealed, written: Sealed | None) -> tuple[str, Admit | None]:
         """Return the complete shards as text, and the objects whose rows in the file may be those
         of an earlier run; ``written`` is the last state that this run has written.

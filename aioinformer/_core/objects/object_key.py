@@ -36,6 +36,12 @@ class ObjectFilter(Protocol):
 
     def admits(self, uid: str, namespace: str) -> bool: ...
 
+    def of_cache(self) -> ObjectFilter:
+        """Return the filter of the objects that the cache holds at this moment. They may differ
+        from the objects that are read, while this filter changes.
+        """
+        ...
+
     def check_list(self, envelope: bytes) -> bool:
         """Return True if a list, without its items, proves that the server has selected them.
 

@@ -7,7 +7,7 @@ watch is checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.json import decode
 
@@ -31,9 +31,14 @@ class ShardFilter:
         self.read_ahead: list[tuple[HashRanges, str]] = []
         """Shards whose state is newer than the watch, and the version of that state. Empty once the
         watch has reached these versions."""
+        self.cached: Callable[[], HashRanges] | None = None
+        """Returns the hashes whose objects the cache holds; ``None`` if ``ranges`` never change."""
 
     def admits(self, uid: str, namespace: str) -> bool:
         return self.ranges.has(uid, namespace)
+
+    def of_cache(self) -> ShardFilter:
+        return self if self.cached is None else ShardFilter(self.cached())
 
     def drop_repeated(self, entries: Sequence[Delta | Bookmark]) -> Sequence[Delta | Bookmark]:
         """Drop the changes that the state of their shard contains already.
