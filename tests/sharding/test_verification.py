@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer import SharedInformerFactory
+from aioinformer import KubeObject, SharedInformerFactory
 from aioinformer.testing import Cluster, ClusterSource, Features
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import FAST_BACKOFF
@@ -35,7 +35,11 @@ def test_a_repair_leaves_the_shards_alone_that_move_meanwhile(
             pods = informers.informer("pods", shard=group, namespaces=namespaces)
             await pods.wait_synced(timeout=10)
             reasons = list[str]()
-            pods.on_delete(lambda obj, *, reason: reasons.append(reason))
+
+            @pods.on_delete
+            def note(obj: KubeObject, *, reason: str) -> None:
+                reasons.append(reason)
+
             verifying = move_meanwhile(cluster, source, group, after, expires=expires)
             result, _ = await asyncio.gather(pods.verify(repair=True, timeout=100), verifying)
             assert result, str(result)
