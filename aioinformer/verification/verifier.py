@@ -95,10 +95,14 @@ async def _compare(
         if not state.synced:
             raise NotSynced("there is nothing to verify before the initial list is complete")
         version, rejected = state.resource_version, frozenset(indexer.rejected)
-        cached = None if part.filter is None else part.filter.of_cache()
-        comparison = Comparison(
-            state.objects.copy(), version, rejected=rejected, contents=contents, guard=guard
-        )
+        objects, cached, later = state.objects.copy(), None, None
+        if part.filter is not None:
+            cached, later = part.filter.of_cache(version)
+        if later is not None:  # the server can't tell their state by that version
+            for each in list(objects.values()):
+                if later(each.uid, each.key.namespace):
+                    del objects[each.key]
+        comparison = Comparison(objects, version, rejected=rejected, contents=contents, guard=guard)
         try:
             source = with_filter(part.source, cached)
             await _add_server_objects(source, comparison, replace(form, filter=cached))

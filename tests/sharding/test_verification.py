@@ -51,6 +51,33 @@ def test_a_repair_leaves_the_shards_alone_that_move_meanwhile(
     run(program(), seed=1)
 
 
+def test_a_repair_leaves_shards_out_whose_state_is_newer_than_the_watch() -> None:
+    async def program() -> None:
+        cluster = Cluster(features=Features(watch_list=False))
+        for number in range(30):
+            put_in(cluster, "a", number)
+        group, source = MemoryAssignment(assigned=[0]), ClusterSource(cluster)
+        async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
+            pods = informers.informer("pods", shard=group)
+            await pods.wait_synced(timeout=10)
+            with source.faults.stall(verb="watch"):
+                moving = selected(cluster, "a", [1])
+                for key in moving:
+                    labels = {"metadata": {"labels": {"value": "new"}}}
+                    cluster.merge_patch("pods", key.partition("/")[2], labels, namespace="a")
+                group.assign([0, 1])
+                await asyncio.sleep(3)
+                assert keys(pods) == selected(cluster, "a", [0, 1])
+                result = await pods.verify(repair=True, timeout=20)
+                assert result, str(result)
+                assert result.objects == len(selected(cluster, "a", [0]))
+            await asyncio.sleep(100)
+            assert {pods.lister[key].labels["value"] for key in moving} == {"new"}
+            assert (await pods.verify(timeout=100)).objects == len(keys(pods))
+
+    run(program(), seed=1)
+
+
 def move_meanwhile(
     cluster: Cluster,
     source: ClusterSource,

@@ -36,9 +36,10 @@ class ObjectFilter(Protocol):
 
     def admits(self, uid: str, namespace: str) -> bool: ...
 
-    def of_cache(self) -> ObjectFilter:
-        """Return the filter of the objects that the cache holds at this moment. They may differ
-        from the objects that are read, while this filter changes.
+    def of_cache(self, version: str) -> tuple[ObjectFilter, Admit | None]:
+        """Return the filter of the cached objects whose state is that of ``version``, the cache's.
+        They may differ from the objects that are read, while this filter changes. The second value
+        admits cached objects of a later state; ``None`` if there are none.
         """
         ...
 
