@@ -220,15 +220,13 @@ def test_only_one_feature_chooses_the_objects_or_makes_the_cache(
 def test_a_feature_does_not_replace_what_a_cache_file_knows_of_another_part(
     taken: str, tmp_path: Path
 ) -> None:
-    class Named(Feature):
-        identity: Mapping[str, str] = {"mine": "1"}
-
+    first = type("First", (Feature,), {"identity": {"mine": "1"}})
     other = type("Other", (Feature,), {"identity": {taken: "2"}})
     informers = SharedInformerFactory(
         ClusterSource(Cluster()), cache=CacheFile(tmp_path / "cache.db")
     )
     with pytest.raises(UsageError, match=rf"Other.identity has the name '{taken}'"):
-        informers.informer("pods", shard=Shard(0, 4), features=(Named, other))
+        informers.informer("pods", shard=Shard(0, 4), features=(first, other))
 
 
 def test_a_function_that_makes_no_feature_is_named() -> None:
