@@ -28,7 +28,7 @@ def make_features(options: PipelineOptions, own: tuple[MakeFeature, ...]) -> tup
     found: list[Feature | None] = [
         import_module(module).make_feature(value) for module, value in given if value is not None
     ]
-    return (*filter(None, found), *(make() for make in own))
+    return (*filter(None, found), *map(_make_own, own))
 
 
 def check_features(options: PipelineOptions, own: object) -> None:
@@ -39,3 +39,12 @@ def check_features(options: PipelineOptions, own: object) -> None:
     make_features(options, ())
     if not isinstance(own, tuple) or not all(map(callable, cast("tuple[object, ...]", own))):
         raise TypeError(f"features must be a tuple of functions that return a Feature, not {own!r}")
+
+
+def _make_own(make: MakeFeature) -> Feature:
+    from aioinformer._runtime.informer.feature import Feature
+
+    made = cast("object", make())
+    if not isinstance(made, Feature):
+        raise TypeError(f"features must be functions that return a Feature: {make!r} made {made!r}")
+    return made

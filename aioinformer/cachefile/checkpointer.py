@@ -63,9 +63,6 @@ objects are the state of the cache's version."""
 class StateParts(Protocol):
     """The parts of a scope that the cache holds, where it does not hold all objects."""
 
-    def apply(self, replaced: Replaced) -> None:
-        """Follow a state in the step in which the cache installs it."""
-
     def seal(self, version: str) -> SealedParts:
         """Return the parts of this moment, at which the cache has applied ``version``."""
         ...
@@ -214,15 +211,7 @@ class Checkpointer(Feature):
     def attach(self, parts: InformerParts) -> None:
         self._name, self._cache = parts.name, parts.cache
         resource, self._transform = parts.source.resource, parts.shape.transform
-        self._selection = {
-            "managed fields": str(parts.builder.managed_fields),
-            "shape": str(parts.shape),
-            "shard": "None",
-            "scopes": "one",
-            "version": self._file.version,
-        }
-        for feature in parts.features:
-            self._selection.update(feature.identity)
+        self._selection = self._select(parts)
         self._refusal = self._file.refusal(resource, parts.shape)
         divided = find_feature(parts.features, ReadsParts)
         self._durable_refusal = "" if divided is None else divided.durable_refusal
@@ -232,6 +221,22 @@ class Checkpointer(Feature):
             self._family = scope_identity(resource, chosen, self._transform)
         self._use = self._access.add_use(self._family)
         self._durable = DurableListeners(self._name, self._access, self._use)
+
+    def _select(self, parts: InformerParts) -> dict[str, str]:
+        """Return what selects objects or changes their stored form, without the source."""
+        selection = {
+            "managed fields": str(parts.builder.managed_fields),
+            "shape": str(parts.shape),
+            "version": self._file.version,
+        }
+        for feature in parts.features:
+            if taken := selection.keys() & feature.identity.keys():
+                raise UsageError(
+                    f"{type(feature).__name__}.identity has the name {min(taken)!r}, which another "
+                    "part of the informer has in the cache file; choose another name"
+                )
+            selection.update(feature.identity)
+        return {"shard": "None", "scopes": "one", **selection}
 
     def wrap_reflectors(self, make: MakeReflectors, parts: InformerParts) -> MakeReflectors:
         return lambda _: make(self._restore_and_run)
@@ -470,9 +475,6 @@ class Checkpointer(Feature):
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Record the changes of a list; those of a restored state are in the file already."""
         scope = kind.scope or ""
-        record = self._scopes.get(scope)
-        if record and record.parts:
-            record.parts.apply(kind)
         if kind.reason == "scope_removed" and kind.is_whole:
             self._record_removal(scope)
         if not kind.restored and not self._stopped:

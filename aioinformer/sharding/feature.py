@@ -9,7 +9,7 @@ from typing import cast
 from msgspec import structs
 
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, StateEntry
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.informer.feature import (
     Feature,
@@ -27,7 +27,7 @@ from aioinformer.sharding.state.assignment import ShardAssignment
 from aioinformer.sharding.state.ranges import HashRanges
 from aioinformer.sharding.state.shard import Shard
 from aioinformer.sharding.state.shard_filter import ShardFilter
-from aioinformer.sharding.stored_shards import KeepsShards
+from aioinformer.sharding.stored_shards import KeepsShards, StoredShards
 
 
 class ShardFeature(Feature):
@@ -66,6 +66,12 @@ class GroupFeature(Feature):
 
     def __init__(self, assignment: ShardAssignment) -> None:
         self.assignment = assignment
+        self._stored: Mapping[str, StoredShards] = {}
+
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
+        """Follow which shards the cache holds."""
+        if (shards := self._stored.get(kind.scope or "")) is not None:
+            shards.apply(kind)
 
     @property
     def name(self) -> str:
@@ -88,7 +94,7 @@ class GroupFeature(Feature):
     ) -> GroupReflectors:
         keeper = find_feature(parts.features, KeepsShards)
         reflectors = GroupReflectors(parts.name, self.assignment, make, keeper)
-        self.shards = reflectors.shards
+        self.shards, self._stored = reflectors.shards, reflectors.stored
         return reflectors
 
     def exclusion(self, obj: KubeObject) -> str:

@@ -21,7 +21,7 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.sharding.group_shards import GroupShards
 from aioinformer.sharding.shard_reader import ShardReader
 from aioinformer.sharding.state.assignment import ShardAssignment
-from aioinformer.sharding.stored_shards import KeepsShards
+from aioinformer.sharding.stored_shards import KeepsShards, StoredShards
 
 log = logging.getLogger("aioinformer.scopes")
 
@@ -37,6 +37,8 @@ class GroupReflectors:
         """Read nothing yet. ``make_scopes`` makes the reflectors that its argument runs."""
         self._name = name
         self.shards = GroupShards(assignment)
+        self.stored: dict[str, StoredShards] = {}
+        """The shards of each scope that the cache holds."""
         self._readers: list[ShardReader] = []
         self._group: StrictTaskGroup | None = None
         self._keeper = keeper
@@ -68,10 +70,14 @@ class GroupReflectors:
             *(name, reflector, queue, self.shards, self._group), scope=scope, keeper=self._keeper
         )
         self._readers.append(reader)
+        scopes = self.stored
+        scopes[scope] = reader.stored
         try:
             await reader.run()
         finally:
             self._readers.remove(reader)
+            if scopes.get(scope) is reader.stored:  # else the scope has returned
+                del scopes[scope]
 
     async def _follow(self) -> NoReturn:
         subscription = self.shards.assignment.subscribe(self._name)

@@ -73,7 +73,8 @@ class ShardReader:
         self._group = group
         self._scope = scope
         self._keeper = keeper
-        self._stored = StoredShards(shards)
+        self.stored = StoredShards(shards)
+        self._filter.cached = self.stored.cached_ranges
         self._reads = ShardReads()
         self._main: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -87,7 +88,7 @@ class ShardReader:
         try:
             if self._keeper is not None:
                 source = self._reflector.unfiltered_source
-                await self._stored.open(self._keeper, source, self._scope)
+                await self.stored.open(self._keeper, source, self._scope)
             shards = self._shards
             self._make(self._observe().open(shards.held, assigned_once=shards.assigned_once))
             await asyncio.get_running_loop().create_future()
@@ -142,7 +143,7 @@ class ShardReader:
         self._reads.observe(
             reads_state=self._reflector.reads_state,
             has_unread=self._filter.gained is not None,
-            restorable=self._stored.find(self._shards.held),
+            restorable=self.stored.find(self._shards.held),
         )
         return self._reads
 
@@ -181,7 +182,7 @@ class ShardReader:
 
     def _start_main(self, resume_from: str | None = None) -> None:
         """Let the reflector read the watched shards, by a watch or beginning with their state."""
-        self._stored.discard(self._reads.watched)
+        self.stored.discard(self._reads.watched)
         request = self._run_main(resume_from)
         self._main = self._group.start(request, name=f"reflector of {self._name}")
 
@@ -208,7 +209,7 @@ class ShardReader:
         queue, ranges = GainedState(self._publish_gained), self._shards.ranges_of(shards)
         gained = self._reflector.with_filter(ShardFilter(ranges), queue, reporter)
         self._gained_reflector = gained
-        stored = self._stored.state if kind is GainedRead.RESTORE else None
+        stored = self.stored.state if kind is GainedRead.RESTORE else None
         name = f"reflector of gained shards of {self._name}"
         self._gain = self._group.start(_run_gain(gained, queue, ranges, stored), name=name)
 

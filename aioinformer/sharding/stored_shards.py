@@ -128,6 +128,12 @@ class StoredShards:
         ahead = frozenset[int]().union(*(shards for shards, _ in self._ahead))
         return self.held, self.held - ahead
 
+    def cached_ranges(self, version: str) -> tuple[HashRanges, HashRanges | None]:
+        """Return the hashes of the cached shards as of ``version``, and of those that are ahead."""
+        held, complete = self.seal(version)
+        ahead, ranges_of = held - complete, self._shards.ranges_of
+        return ranges_of(complete), ranges_of(ahead) if ahead else None
+
     def promise(self, sealed: Sealed, written: Sealed | None) -> tuple[str, Admit | None]:
         """Return the complete shards as text, and the objects whose rows in the file may be those
         of an earlier run; ``written`` is the last state that this run has written.

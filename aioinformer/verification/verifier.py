@@ -22,6 +22,7 @@ from aioinformer._runtime.informer.reflectors import ScopePart
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_namespace
+from aioinformer._runtime.reflector.reflector import with_filter
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import Expired, FetchError, NotSynced, ProtocolError
 from aioinformer.verification.state.verification import Comparison, Verification
@@ -34,7 +35,7 @@ MAX_ATTEMPTS = 5
 class ServerForm:
     managed_fields: bool
     converter: Converter | None
-    filter: ObjectFilter | None
+    filter: ObjectFilter | None = None
 
 
 async def verify(
@@ -58,7 +59,7 @@ async def verify(
         indexer.guards.append(guard)
     collects = None if repair is None else guard
     try:
-        form = ServerForm(managed_fields, converter, part.filter)
+        form = ServerForm(managed_fields, converter)
         comparison = await _compare(part, waiters, form, collects, contents)
         result = None if comparison is None else await _finish(comparison)
         if comparison is None or result is None or part.has_left():
@@ -94,11 +95,17 @@ async def _compare(
         if not state.synced:
             raise NotSynced("there is nothing to verify before the initial list is complete")
         version, rejected = state.resource_version, frozenset(indexer.rejected)
-        comparison = Comparison(
-            state.objects.copy(), version, rejected=rejected, contents=contents, guard=guard
-        )
+        objects, cached, later = state.objects.copy(), None, None
+        if part.filter is not None:
+            cached, later = part.filter.of_cache(version)
+        if later is not None:  # the server can't tell their state by that version
+            for each in list(objects.values()):
+                if later(each.uid, each.key.namespace):
+                    del objects[each.key]
+        comparison = Comparison(objects, version, rejected=rejected, contents=contents, guard=guard)
         try:
-            await _add_server_objects(part.source, comparison, form)
+            source = with_filter(part.source, cached)
+            await _add_server_objects(source, comparison, replace(form, filter=cached))
         except FetchError as error:
             if part.has_left():  # with its permission, or as a namespace that was deleted
                 return None

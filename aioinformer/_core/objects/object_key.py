@@ -36,6 +36,13 @@ class ObjectFilter(Protocol):
 
     def admits(self, uid: str, namespace: str) -> bool: ...
 
+    def of_cache(self, version: str) -> tuple[ObjectFilter, Admit | None]:
+        """Return the filter of the cached objects whose state is that of ``version``, the cache's.
+        They may differ from the objects that are read, while this filter changes. The second value
+        admits cached objects of a later state; ``None`` if there are none.
+        """
+        ...
+
     def check_list(self, envelope: bytes) -> bool:
         """Return True if a list, without its items, proves that the server has selected them.
 

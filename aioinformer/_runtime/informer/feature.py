@@ -84,12 +84,16 @@ class Feature:
     def make_cache(
         self, indexers: Indexers[Any], view: ObjectView[Any] | None
     ) -> ObjectCache | None:
-        """Return the cache of the informer; ``None`` to leave that to others."""
+        """Return the cache of the informer; ``None`` to leave that to others. Only one feature can
+        return a cache.
+        """
 
     def select(
         self, resource: Resource, queue: EntryQueue
     ) -> tuple[EntryQueue, ObjectFilter | None]:
-        """Return the queue and the filter of a new reflector that feeds ``queue``."""
+        """Return the queue and the filter of a new reflector that feeds ``queue``; ``None`` for no
+        filter. Only one feature can return a filter.
+        """
         return queue, None
 
     def attach(self, parts: InformerParts) -> None:
@@ -140,7 +144,9 @@ class Feature:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What of this feature selects objects, or changes their stored form, as text."""
+        """What of this feature selects objects, or changes their stored form, as text, by names
+        that no other feature has.
+        """
         return {}
 
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # for types alone
 log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
+P = TypeVar("P")
 
 
 class InformerPipeline(Generic[T]):
@@ -308,10 +309,8 @@ def _make_cache(
     features: Iterable[Feature], indexers: Indexers[Any] | None, shape: Shape[Any]
 ) -> ObjectCache:
     found, view = check_indexers(indexers), shape.view()
-    for feature in features:
-        if (cache := feature.make_cache(found, view)) is not None:
-            return cache
-    return Indexer(found, view=view)
+    made = [(each, each.make_cache(found, view)) for each in features]
+    return _only("make a cache", made) or Indexer(found, view=view)
 
 
 def _overriding(features: Iterable[Feature], *methods: str) -> list[Feature]:
@@ -328,15 +327,24 @@ def _selector(name: str, features: Iterable[Feature]) -> Select:
     choosing = _overriding(features, "select")
 
     def select(resource: Resource, queue: EntryQueue) -> tuple[EntryQueue, ObjectFilter | None]:
-        found: ObjectFilter | None = None
+        found: list[tuple[Feature, ObjectFilter | None]] = []
         for feature in choosing:
             queue, chosen = feature.select(resource, queue)
-            if found is not None and chosen is not None:
-                raise UsageError(f"two features of the informer of {name} filter its objects")
-            found = found or chosen
-        return queue, found
+            found.append((feature, chosen))
+        return queue, _only("select objects", found)
 
     return select
+
+
+def _only(what: str, found: Iterable[tuple[Feature, P | None]]) -> P | None:
+    """Return what one feature has made; raise ``UsageError`` if several have."""
+    made = [(feature, part) for feature, part in found if part is not None]
+    if len(made) > 1:
+        names = " and ".join(type(feature).__name__ for feature, _ in made)
+        raise UsageError(
+            f"{names} {what}, which only one feature of an informer can; leave one out"
+        )
+    return made[0][1] if made else None
 
 
 def _report_dropped(guards: Iterable[DepartureGuard], obj: KubeObject) -> None:

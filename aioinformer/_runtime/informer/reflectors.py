@@ -31,7 +31,7 @@ class ScopePart(Struct, frozen=True, eq=False):
     source: ListerWatcher
     indexer: Indexer
     filter: ObjectFilter | None
-    """Selects the objects that the cache holds; ``None`` for all of the source."""
+    """Selects the objects that are read, and may change; ``None`` for all of the source."""
     has_left: Callable[[], bool] = bool
     """Returns True if the informer doesn't read the scope any more."""
 
@@ -39,10 +39,7 @@ class ScopePart(Struct, frozen=True, eq=False):
     def of(
         cls, reflector: Reflector, indexer: Indexer, has_left: Callable[[], bool] = bool
     ) -> ScopePart:
-        from copy import copy  # when a cache is first compared
-
-        # The reflector's own filter may change meanwhile.
-        return cls(reflector.source, indexer, copy(reflector.filter), has_left)
+        return cls(reflector.unfiltered_source, indexer, reflector.filter, has_left)
 
 
 class Reflectors(Protocol):

@@ -81,6 +81,13 @@ def _is_freshness_check(request: AnyRequest) -> bool:
     return isinstance(request, ListRequest) and request.freshness_check
 
 
+def with_filter(source: ListerWatcher, filter: ObjectFilter | None) -> ListerWatcher:
+    """Return the source that asks for the objects of a filter, if it takes list options."""
+    if filter is None or not isinstance(source, SupportsListOptions):
+        return source
+    return source.with_list_options(filter.list_options)
+
+
 class Reflector:
     """A feeder of one DeltaQueue with the state of one resource in one scope, and its changes."""
 
@@ -158,10 +165,7 @@ class Reflector:
         """The source, asking for the objects of the filter if it takes list options. Replaced when
         the API version changes.
         """
-        source = self._source
-        if self.filter is None or not isinstance(source, SupportsListOptions):
-            return source
-        return source.with_list_options(self.filter.list_options)
+        return with_filter(self._source, self.filter)
 
     @property
     def unfiltered_source(self) -> ListerWatcher:

@@ -113,8 +113,10 @@ class Supervisor:
         try:
             await self._entered.wait()
         except asyncio.CancelledError:  # a context that isn't entered isn't left either
-            self._body = None
+            body, self._body = self._body, None
             await self._end(CANCELLED_ENTER_TIMEOUT, running_names=tuple)
+            if self._body_cancelled and body is not None and not body.uncancel():
+                self._raise_failure()  # a task has failed in its first step
             raise
 
     async def leave(
@@ -156,6 +158,14 @@ class Supervisor:
                 raise failure from failure.__cause__
         finally:
             del failure, error, body  # the traceback refers to this frame
+
+    def _raise_failure(self) -> None:
+        failure = self._take_failure()
+        try:
+            if failure is not None:
+                raise failure from failure.__cause__
+        finally:
+            del failure  # the traceback refers to this frame
 
     def _take_failure(self) -> BaseException | None:
         """Return the failure, and forget it: its traceback refers to the frames of the owner."""

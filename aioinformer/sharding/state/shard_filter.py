@@ -7,12 +7,13 @@ watch is checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.json import decode
 
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer._core.objects.object_key import Admit
 from aioinformer.errors import ProtocolError
 from aioinformer.sharding.state.ranges import HashRanges
 
@@ -31,9 +32,18 @@ class ShardFilter:
         self.read_ahead: list[tuple[HashRanges, str]] = []
         """Shards whose state is newer than the watch, and the version of that state. Empty once the
         watch has reached these versions."""
+        self.cached: Callable[[str], tuple[HashRanges, HashRanges | None]] | None = None
+        """Returns the hashes whose objects the cache holds as of a version, and those of a later
+        one; ``None`` if ``ranges`` never change."""
 
     def admits(self, uid: str, namespace: str) -> bool:
         return self.ranges.has(uid, namespace)
+
+    def of_cache(self, version: str) -> tuple[ShardFilter, Admit | None]:
+        if self.cached is None:
+            return self, None
+        ranges, later = self.cached(version)
+        return ShardFilter(ranges), None if later is None else later.has
 
     def drop_repeated(self, entries: Sequence[Delta | Bookmark]) -> Sequence[Delta | Bookmark]:
         """Drop the changes that the state of their shard contains already.

@@ -22,6 +22,7 @@ from tests.simulation.records import (
     ProblemReported,
     Request,
     Restored,
+    ScopeClosed,
     Transition,
     Write,
 )
@@ -68,6 +69,8 @@ def judge_recovery(history: History) -> None:
 
 def _find_disturbances(history: History, spec: InformerSpec) -> Iterator[tuple[float, float]]:
     """Yield the times in which something else may keep a reader from the server's state."""
+    for closed in history.of_informer(ScopeClosed, spec.name):
+        yield closed.time, closed.time  # it has no time to become fresh
     for started in history.of(FaultStarted):
         fault = started.fault
         if fault.target in ("", connection_of(spec.name)):
