@@ -32,7 +32,8 @@ if TYPE_CHECKING:  # for types alone
 F = TypeVar("F")
 
 MakeReflectors: TypeAlias = Callable[[RunReflector], Reflectors]
-"""Makes the reflectors of an informer, each of which is run by the function that is passed."""
+"""Makes the reflectors of an informer, each of which is run by the function that is passed. A
+feature that runs them itself, as a cache file does, ignores the function that it is passed."""
 
 
 class DepartureGuard(Protocol):
@@ -121,7 +122,9 @@ class Feature:
         """
 
     def summarize(self, health: Health) -> Health:
-        """Return the informer's health with the state of this feature in it."""
+        """Return the informer's health with the state of this feature in it. If this raises, so does
+        each reading of the health.
+        """
         return health
 
     @property
