@@ -122,8 +122,9 @@ class Feature:
         """
 
     def summarize(self, health: Health) -> Health:
-        """Return the informer's health with the state of this feature in it. If this raises, so does
-        each reading of the health.
+        """Return the informer's health with the state of this feature in it.
+
+        If this raises, so does each reading of the health.
         """
         return health
 
