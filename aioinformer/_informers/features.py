@@ -1,4 +1,4 @@
-"""The features that an informer can have: the one place of the library that lists them."""
+"""The features that an option attaches to an informer."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ NEWEST = ""
 
 
 class Start(Struct, frozen=True):
-    """What a reflector reads first; by default a whole state."""
+    """The first read of a reflector; by default a whole state."""
 
     resume_from: str = ""
     """The version from which to watch without a list, because the caller knows its state."""

@@ -143,13 +143,15 @@ class Feature:
 
     @property
     def departure(self) -> str:
-        """What an object may leave, and with it the cache, without being deleted, as text."""
+        """Text of a selection that an object may leave, and with it the cache, without being deleted;
+        empty for none.
+        """
         return ""
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What of this feature selects objects, or changes their stored form, as text, by names
-        that no other feature has.
+        """Texts that differ where this feature selects other objects, or changes their stored form;
+        by names that no other feature has.
         """
         return {}
 

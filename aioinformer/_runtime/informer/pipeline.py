@@ -106,7 +106,7 @@ class InformerPipeline(Generic[T]):
             metadata_only=shape.metadata_only,
             managed_fields=managed_fields,
             profile=profile,
-            select=_selector(self.name, self.features),
+            select=_selector(self.features),
         )
         self.reflectors = self._attach_features(shape)
         registrations: dict[Registration, None] = {}
@@ -322,7 +322,7 @@ def _overriding(features: Iterable[Feature], *methods: str) -> list[Feature]:
     ]
 
 
-def _selector(name: str, features: Iterable[Feature]) -> Select:
+def _selector(features: Iterable[Feature]) -> Select:
     # Without the other features: one of them may keep the builder of reflectors, which keeps this.
     choosing = _overriding(features, "select")
 
