@@ -143,8 +143,8 @@ class Feature:
 
     @property
     def departure(self) -> str:
-        """Text of a selection that an object may leave, and with it the cache, without being deleted;
-        empty for none.
+        """Text of a selection that an object may leave without being deleted, and with it the
+        cache; empty for none.
         """
         return ""
 
